@@ -1,0 +1,55 @@
+# Everything sets itself up: a Python 3.11+ and make are all that a new machine needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+RUN    := $(VENV)/.run-ready
+DEV    := $(VENV)/.dev-ready
+JOBS   ?= auto
+
+export PYTHONDONTWRITEBYTECODE =
+
+.PHONY: run demo test check fix bench lock clean help
+
+help: ## Show what can be made
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+$(RUN): requirements/run.txt pyproject.toml scripts/setup
+	@scripts/setup "$(PYTHON)" $(VENV) requirements/run.txt
+	@touch $@
+
+$(DEV): requirements/dev.txt pyproject.toml scripts/setup
+	@scripts/setup "$(PYTHON)" $(VENV) requirements/dev.txt
+	@touch $@ $(RUN)
+
+run: $(RUN) ## Start interpose for this folder (the gateway on 127.0.0.1:4747)
+	@$(BIN)/interpose up
+
+demo: $(RUN) ## See it work: no key, no network
+	@$(BIN)/interpose demo
+
+test: $(DEV) ## Run the tests
+	@$(BIN)/python -m pytest -n $(JOBS) -q
+
+check: $(DEV) ## Format, lint, types, import contracts, shape
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python scripts/shape.py
+
+fix: $(DEV) ## Format and mend what can be mended
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(DEV) ## Run the benchmarks (ratios against peers, never asserted)
+	@$(BIN)/python -m pytest benchmarks -q -p pytest_benchmark.plugin -o addopts="--import-mode=importlib" -o python_files="*.py" -o timeout=0
+
+lock: $(DEV) ## Write the locked requirements anew
+	@$(BIN)/uv pip compile pyproject.toml --extra demo --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements/run.txt requirements/build.in
+	@$(BIN)/uv pip compile pyproject.toml --extra demo --group dev --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -q -c requirements/run.txt -o requirements/dev.txt requirements/build.in
+
+clean: ## Remove what was set up and built
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

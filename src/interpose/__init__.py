@@ -1,0 +1,35 @@
+"""interpose: the middleware layer for AI agents.
+
+One engine stands between an agent and everything it touches. A handler may let an action pass, refuse it or
+change it; everything is written to one journal. Two functions put a Python callable behind a project's policy:
+
+    policy = interpose.load_policy()
+    delete = interpose.protect(delete_files, policy=policy, tool="shell")
+
+Importing this package starts nothing and loads no third-party package; each name is loaded at its first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interpose.assembly.protection import LoadedPolicy, load_policy, protect
+    from interpose.contracts.errors import Refused
+
+__all__ = ("LoadedPolicy", "Refused", "__version__", "load_policy", "protect")
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "LoadedPolicy": "interpose.assembly.protection",
+    "Refused": "interpose.contracts.errors",
+    "load_policy": "interpose.assembly.protection",
+    "protect": "interpose.assembly.protection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public name, from its home; raises AttributeError for any other."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'interpose' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

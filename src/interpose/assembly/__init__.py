@@ -1,0 +1,1 @@
+"""The one place that names concrete classes: settings, build, reload, runtime, the default middleware list."""

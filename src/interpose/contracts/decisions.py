@@ -1,0 +1,38 @@
+"""What one handler may decide about an action."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from interpose.contracts.json import JsonObject
+
+OnUnknown: TypeAlias = Literal["ask", "refuse", "pass"]
+"""What a handler's `Unknown` leads to; `ask` refuses where nobody can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Let the action pass as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Do not let the action happen. `reason` is shown to the model and written to the journal."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Let the action pass with `payload` in place of the present one; identity fields must stay equal."""
+
+    payload: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The handler cannot tell. `reason` names what could not be read; never silently allowed."""
+
+    reason: str
+
+
+Decision: TypeAlias = Continue | Cancel | Patch | Unknown

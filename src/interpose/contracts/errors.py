@@ -1,0 +1,44 @@
+"""Exceptions for misuse and broken peers; outcomes are values.
+
+InterposeError
+├── ConfigError         a setting or file says something impossible
+├── MisuseError         a caller broke a contract
+├── Refused             a protected callable was refused by the policy
+└── StorageError        the journal or the state cannot be opened
+"""
+
+
+class InterposeError(Exception):
+    """The root of everything interpose raises on purpose; its text is made for people."""
+
+
+class ConfigError(InterposeError):
+    """A setting or a file says something impossible. `where` names the file, line or field; `way_out` what to do."""
+
+    def __init__(self, where: str, problem: str, way_out: str = "") -> None:
+        self.where = where
+        self.problem = problem
+        self.way_out = way_out
+        super().__init__(f"{where}: {problem}" + (f" ({way_out})" if way_out else ""))
+
+
+class MisuseError(InterposeError):
+    """A caller broke a contract, such as calling `call_next` after its middleware has returned."""
+
+
+class Refused(InterposeError):  # noqa: N818 - an outcome that a caller may expect, not an error of ours
+    """The policy refused a call of a protected function; the function did not run.
+
+    `reason` is the handler's own text, `handler` its id, `action` what `interpose explain` takes.
+    """
+
+    def __init__(self, *, tool: str, handler: str, reason: str, action: str) -> None:
+        self.tool = tool
+        self.handler = handler
+        self.reason = reason
+        self.action = action
+        super().__init__(f"{tool} was refused by {handler}: {reason}")
+
+
+class StorageError(InterposeError):
+    """The journal or the state cannot be opened or written. Its text names the file and the way out."""

@@ -1,0 +1,148 @@
+"""The moments at which an agent waits, each with its typed payload. A payload value is called a point.
+
+Mounts make points from what they see, in the agent's own words: tool names and arguments as they came. The policy
+turns them into the hook form with `catalog`, so every mount is read alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+from interpose.contracts.effects import MetadataValue
+from interpose.contracts.json import JsonObject
+
+Stage: TypeAlias = Literal[
+    "turn.start",
+    "tool.call",
+    "tool.result",
+    "turn.end",
+    "compaction",
+    "memory.save",
+    "message.send",
+    "llm.request",
+    "llm.chunk",
+    "llm.response",
+    "stop",
+]
+STAGES: tuple[Stage, ...] = (
+    "turn.start",
+    "tool.call",
+    "tool.result",
+    "turn.end",
+    "compaction",
+    "memory.save",
+    "message.send",
+    "llm.request",
+    "llm.chunk",
+    "llm.response",
+    "stop",
+)
+
+MountName: TypeAlias = Literal["process", "wire", "hooks", "mcp", "host"]
+"""Where the agent was reached: a Python program, its model's wire, its own hooks, an MCP server, our own loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Who acts, and where. Strings are ids; None means that the mount cannot know it.
+
+    Attributes:
+        mount: where the agent was reached.
+        session: one conversation of one agent.
+        workspace: the canonical project root whose hooks judge; "" where only the user's hooks do.
+        cwd: the folder that relative paths of the call start from; "" means the workspace.
+        agent: which agent it is (`claude-code`, `codex`, `gemini-cli`, `opencode`, ...), for `catalog`.
+        launch: the public id of the launch, never its secret.
+        turn: one prompt and all that follows until the agent waits for the next.
+        model: the model's name as the agent gave it.
+    """
+
+    mount: MountName
+    session: str
+    workspace: str = ""
+    cwd: str = ""
+    agent: str | None = None
+    launch: str | None = None
+    turn: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One line for a tool result: who wrote it, how urgent, and what it says."""
+
+    handler: str
+    severity: Literal["info", "warn"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that is proposed and has not run. `tool_name` and `arguments` are as the agent wrote them.
+
+    `problem` says why the arguments cannot be trusted (unparsable, duplicate keys, not an object), else None;
+    `arguments` is then empty and every guard that needs them says unknown.
+    """
+
+    stage: ClassVar[Stage] = "tool.call"
+    context: Context
+    call_id: str
+    tool_name: str
+    arguments: JsonObject
+    problem: str | None = None
+    correlation_id: str | None = None
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A result on its way back. `output` is the text the model would see, before anything is added to it.
+
+    `annotations` are those the verdict of the call gave; they stand ahead of what the result's own judgement adds.
+    """
+
+    stage: ClassVar[Stage] = "tool.result"
+    context: Context
+    call_id: str
+    tool_name: str
+    arguments: JsonObject
+    output: str
+    is_error: bool = False
+    duration_ms: float | None = None
+    details: JsonObject | None = None
+    annotations: tuple[Annotation, ...] = ()
+    problem: str | None = None
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStart:
+    """The person's new message, before the model sees it."""
+
+    stage: ClassVar[Stage] = "turn.start"
+    context: Context
+    prompt: str
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """The model's final answer of a turn."""
+
+    stage: ClassVar[Stage] = "turn.end"
+    context: Context
+    text: str
+    stop_reason: str | None = None
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The agent is about to shorten its history. Observe only: effects are discarded."""
+
+    stage: ClassVar[Stage] = "compaction"
+    context: Context
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+
+
+Point: TypeAlias = ToolCall | ToolResult | TurnStart | TurnEnd | Compaction

@@ -1,0 +1,83 @@
+"""The tool middleware contract, after the second source document.
+
+A middleware sits around `execute_tool`. It may observe, rewrite, answer itself, or catch what the tool raises.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+Arguments: TypeAlias = Mapping[str, Any]
+ExecuteTool: TypeAlias = Callable[[str, dict[str, Any]], Any]
+ExecuteToolAsync: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+
+@dataclass(slots=True)
+class Call:
+    """One call on its way through a middleware list; the same object from the outermost to the terminal.
+
+    `judged_digest` is the digest of the name and arguments that the policy judged, written by `PolicyMiddleware`;
+    None while nobody has judged.
+    """
+
+    call_id: str
+    judged_digest: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class CallNext(Protocol):
+    """Runs the rest of the list and, at its end, the tool. Legal zero, one or many times, until the hook returns."""
+
+    call: Call
+
+    def __call__(self, tool_name: str, arguments: Arguments) -> Any:
+        """What the rest of the list returns; raises what it raises; MisuseError after the hook has returned."""
+        ...
+
+
+class CallNextAsync(Protocol):
+    """As `CallNext`, awaited."""
+
+    call: Call
+
+    async def __call__(self, tool_name: str, arguments: Arguments) -> Any:
+        """What the rest of the list returns; raises what it raises; MisuseError after the hook has returned."""
+        ...
+
+
+class ToolMiddleware:
+    """One concern around a tool call. Keeps configuration only, no state between calls: one instance may serve many
+    drivers and threads at once. Both methods pass the call through unless overridden.
+    """
+
+    def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+        """Around a synchronous call; returns what the caller gets."""
+        return call_next(tool_name, arguments)
+
+    async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+        """Around an asynchronous call; returns what the caller gets."""
+        return await call_next(tool_name, arguments)
+
+
+class SupportsToolMiddleware(ABC):
+    """A driver that takes a middleware list. `invoke_tool` runs the list; `execute_tool` is the raw terminal."""
+
+    CAPABILITY = "tool_middleware"
+
+    @property
+    @abstractmethod
+    def middleware(self) -> tuple[ToolMiddleware, ...]:
+        """The list, outermost first."""
+
+    @abstractmethod
+    def add_middleware(self, middleware: ToolMiddleware) -> None:
+        """Appends, innermost. Raises ValueError when the very instance is already in the list."""
+
+    @abstractmethod
+    def invoke_tool(self, tool_name: str, arguments: Arguments) -> Any:
+        """Runs the list around the tool; raises what it raises."""
+
+    @abstractmethod
+    async def invoke_tool_async(self, tool_name: str, arguments: Arguments) -> Any:
+        """As `invoke_tool`, from an event loop."""

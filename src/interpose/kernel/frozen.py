@@ -1,0 +1,67 @@
+"""Isolation by immutability: JSON values that cannot be changed and still are `dict` and `list`.
+
+`freeze` once per judgement, `thaw` once for whoever acts. isinstance checks, `json` and serialisers work on frozen
+values as on plain ones; every mutator raises TypeError.
+"""
+
+from typing import Any, NoReturn
+
+from interpose.contracts.json import Json
+
+
+def _refuse(self: object, *_args: Any, **_kwargs: Any) -> NoReturn:
+    raise TypeError(f"this {type(self).__name__} is frozen: make a copy with interpose.kernel.frozen.thaw()")
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict whose mutators raise."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
+
+    def __copy__(self) -> "FrozenDict":
+        return self
+
+    def __deepcopy__(self, _memo: object) -> "FrozenDict":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (FrozenDict, (dict(self),))
+
+
+class FrozenList(list[Any]):
+    """A list whose mutators raise."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+    __iadd__ = __imul__ = _refuse
+
+    def __copy__(self) -> "FrozenList":
+        return self
+
+    def __deepcopy__(self, _memo: object) -> "FrozenList":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (FrozenList, (list(self),))
+
+
+def freeze(value: Json) -> Json:
+    """The same JSON value, unchangeable all the way down; what is already frozen is returned as it is."""
+    kind = type(value)
+    if kind is FrozenDict or kind is FrozenList:
+        return value
+    if isinstance(value, dict):
+        return FrozenDict({key: freeze(item) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return FrozenList([freeze(item) for item in value])
+    return value
+
+
+def thaw(value: Json) -> Json:
+    """A plain, changeable copy all the way down."""
+    if isinstance(value, dict):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [thaw(item) for item in value]
+    return value

@@ -1,0 +1,1 @@
+"""The tests mirror the rooms; `tests/e2e` starts real processes."""
