@@ -1,4 +1,4 @@
-"""contracts"""
+"""contracts."""
 
 import subprocess
 import sys

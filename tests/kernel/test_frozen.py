@@ -1,4 +1,4 @@
-"""kernel.frozen"""
+"""kernel.frozen."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""kernel.ids and kernel.canonical"""
+"""kernel.ids and kernel.canonical."""
 
 import pytest
 
