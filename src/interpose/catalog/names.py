@@ -1,0 +1,38 @@
+"""The canonical tool names, and how each agent spells the tools of MCP servers.
+
+Knows: the closed list of names, the spellings. Does not know: arguments.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias, get_args
+
+CanonicalTool: TypeAlias = Literal["shell", "read", "write", "edit", "patch", "fetch", "search", "agent"]
+"""The tools that rules name; an MCP tool is `mcp:SERVER/TOOL`, any other tool is itself."""
+
+CANONICAL_TOOLS: Final[tuple[CanonicalTool, ...]] = get_args(CanonicalTool)
+
+MCP_PREFIX: Final = "mcp:"
+
+_COMMON_SPELLING: Final = ("mcp__", "__")
+_OTHER_SPELLINGS: Final[Mapping[str, tuple[str, str] | None]] = {
+    "claude-code": None,
+    "codex": None,
+    "process": None,
+    "gemini-cli": ("mcp_", "_"),
+    "opencode": ("", "_"),
+}
+"""Prefix and separator, beside the common one. Where the separator is one underscore the server's name ends at the
+first: the wire does not say more, and the wire name still matches as written."""
+_UNKNOWN_AGENT: Final = ("mcp_", "_")
+
+
+def mcp_name(agent: str | None, wire_name: str) -> str | None:
+    """`mcp:SERVER/TOOL` for an MCP tool as `agent` spells it, else None."""
+    other = _OTHER_SPELLINGS.get(agent or "", _UNKNOWN_AGENT)
+    for prefix, separator in (_COMMON_SPELLING, other) if other else (_COMMON_SPELLING,):
+        if not wire_name.startswith(prefix):
+            continue
+        server, found, tool = wire_name.removeprefix(prefix).partition(separator)
+        if found and server and tool:
+            return f"{MCP_PREFIX}{server}/{tool}"
+    return None
