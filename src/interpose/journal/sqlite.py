@@ -1,0 +1,217 @@
+"""The journal on SQLite: callers hand over, one thread writes in batches.
+
+Knows: the queue and its bound, the writing thread, what to do while the file cannot be written.
+Does not know: what a record means, or who reads it.
+
+A caller pays for packing and an append. The thread masks, inserts and commits what came within about ten
+milliseconds. While the disk is full or the file is broken, records wait in the queue; when the queue is full too they
+are counted, and a gap record says how many are missing as soon as writing works again. A commit survives the death of
+the process.
+"""
+
+import atexit
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from interpose.contracts.errors import StorageError
+from interpose.contracts.journal import Record
+from interpose.contracts.ports import Clock
+from interpose.journal.codec import FIELDS, pack, to_row, unpack
+from interpose.journal.schema import JOURNAL_SCHEMA
+from interpose.kernel.boundary import fault_line, guarded
+from interpose.kernel.db import Database, open_database
+from interpose.kernel.ids import random_id
+
+QUEUE_BYTES = 64 * 1024 * 1024
+HAND_OVER_S = 0.01
+
+_BATCH_RECORDS = 2_000
+_RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+_MARKS = ", ".join("?" * (1 + len(FIELDS)))
+_INSERT = f"INSERT INTO records (writer, {', '.join(FIELDS)}) VALUES ({_MARKS})"  # noqa: S608 - our own names
+
+
+class SqliteJournal:
+    """The port `Journal` on one SQLite file, which any number of processes may write at the same time.
+
+    `write`, `flush`, `lost` and `problem` may be used from any thread. Do not share an instance across a fork.
+    Raises StorageError when it is made and the file cannot be opened; after that nothing is raised to a caller.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        queue_bytes: int = QUEUE_BYTES,
+        hand_over_s: float = HAND_OVER_S,
+        on_problem: Callable[[str], None] | None = None,
+    ) -> None:
+        """`on_problem` is called by the writing thread, once for each stretch of time in which writing fails."""
+        self._path = path
+        self._clock = clock
+        self._queue_bytes = queue_bytes
+        self._hand_over_s = hand_over_s
+        self._on_problem = on_problem
+        self._writer = random_id("w")
+        self._database = open_database(path, JOURNAL_SCHEMA)
+        self._inode = _inode(path)
+
+        self._changed = threading.Condition()
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._accepted = 0
+        self._settled = 0
+        self._hurry_until = 0
+        self._flushes = 0
+        self._attempts_failed = 0
+        self._lost = 0
+        self._lost_told = 0
+        self._problem: str | None = None
+        self._closing = False
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="interpose-journal", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    @property
+    def lost(self) -> int:
+        """How many records could not be kept since this instance was made."""
+        return self._lost
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be written at the moment, in words for a person; None while all is well."""
+        return self._problem
+
+    def write(self, record: Record) -> None:
+        """Takes one record. Never raises and never waits for the disk; a record that finds the queue full is lost."""
+        packed = pack(record)
+        with self._changed:
+            if self._closing or self._waiting_bytes + len(packed) > self._queue_bytes:
+                self._lost += 1
+                return
+
+            self._waiting.append(packed)
+            self._waiting_bytes += len(packed)
+            self._accepted += 1
+            if len(self._waiting) == 1:
+                self._changed.notify_all()
+
+    def flush(self, timeout_s: float = 5.0) -> bool:
+        """Waits until what was written so far is committed.
+
+        False when that took longer than `timeout_s`, when an attempt to write failed meanwhile, or when a record has
+        been lost that no gap record tells of yet.
+        """
+        with self._changed:
+            target, failed = self._accepted, self._attempts_failed
+            self._hurry_until = target
+            self._flushes += 1
+            self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: self._settled >= target or self._attempts_failed > failed or self._stopped, timeout_s
+            )
+            return self._settled >= target and self._lost == self._lost_told
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Writes what is left and stops; later records count as lost. May be called twice."""
+        atexit.unregister(self.close)
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        failures = 0
+        while (batch := self._gather()) is not None:
+            fault = guarded(partial(self._commit, batch), failure=_words)
+            failures = failures + 1 if fault else 0
+            self._settle(len(batch), fault)
+            if fault and self._closed_within(_RETRY_S[min(failures, len(_RETRY_S)) - 1]):
+                break
+        self._stop()
+
+    def _gather(self) -> list[bytes] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closing)
+            if len(self._waiting) < _BATCH_RECORDS:
+                # Each wake-up costs the caller more than its append does: let a few milliseconds' worth come together.
+                self._changed.wait_for(lambda: self._settled < self._hurry_until or self._closing, self._hand_over_s)
+            if not self._waiting and self._lost == self._lost_told:
+                return None
+            return self._waiting[:_BATCH_RECORDS]
+
+    def _commit(self, batch: list[bytes]) -> str | None:
+        database = self._usable_database()
+        lost = self._lost
+        records = [unpack(packed) for packed in batch]
+        if lost > self._lost_told:
+            records.append(self._gap(lost - self._lost_told))
+        database.execute_many(_INSERT, [(self._writer, *to_row(record)) for record in records])
+        self._lost_told = lost
+        return None
+
+    def _usable_database(self) -> Database:
+        # A file that was moved away or deleted is still open here: what is written to it, nobody would ever read.
+        if _inode(self._path) != self._inode:
+            self._database.close()
+            self._database = open_database(self._path, JOURNAL_SCHEMA)
+            self._inode = _inode(self._path)
+        return self._database
+
+    def _gap(self, missing: int) -> Record:
+        return Record(
+            at=self._clock.now(),
+            action=random_id("g"),
+            step="problem",
+            outcome="gap",
+            reason=f"{missing} records are missing: they came faster than they could be written",
+            data={"lost": missing, "writer": self._writer},
+        )
+
+    def _settle(self, count: int, fault: str | None) -> None:
+        with self._changed:
+            is_news = fault is not None and self._problem is None
+            self._problem = fault
+            if fault is None:
+                self._waiting_bytes -= sum(map(len, self._waiting[:count]))
+                del self._waiting[:count]
+                self._settled += count
+            else:
+                self._attempts_failed += 1
+            self._changed.notify_all()
+        if fault is not None and is_news and self._on_problem is not None:
+            guarded(partial(self._on_problem, fault), failure=_ignored)
+
+    def _closed_within(self, delay_s: float) -> bool:
+        # Whoever flushes wants to know now whether writing works again.
+        with self._changed:
+            flushes = self._flushes
+            self._changed.wait_for(lambda: self._closing or self._flushes > flushes, delay_s)
+            return self._closing
+
+    def _stop(self) -> None:
+        self._database.close()
+        with self._changed:
+            self._lost += len(self._waiting)
+            self._waiting.clear()
+            self._stopped = True
+            self._changed.notify_all()
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, StorageError) else fault_line(error)
+
+
+def _ignored(_error: Exception) -> None:
+    """A raising listener changes nothing."""
