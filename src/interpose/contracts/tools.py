@@ -4,19 +4,22 @@ A middleware sits around `execute_tool`. It may observe, rewrite, answer itself,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 Arguments: TypeAlias = Mapping[str, Any]
 ExecuteTool: TypeAlias = Callable[[str, dict[str, Any]], Any]
 ExecuteToolAsync: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Any]]
+Flow: TypeAlias = Generator[tuple[str, Arguments], Any, Any]
+"""Yields the call to run, receives its result or has its exception raised at the yield, returns the final result."""
 
 
 @dataclass(slots=True)
 class Call:
     """One call on its way through a middleware list; the same object from the outermost to the terminal.
 
+    `call_id` is "" until somebody needs one and gives it.
     `judged_digest` is the digest of the name and arguments that the policy judged, written by `PolicyMiddleware`;
     None while nobody has judged.
     """
@@ -58,6 +61,52 @@ class ToolMiddleware:
     async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
         """Around an asynchronous call; returns what the caller gets."""
         return await call_next(tool_name, arguments)
+
+
+class FlowMiddleware(ToolMiddleware):
+    """A middleware written once, for sync and async calls alike: only `flow` is overridden.
+
+    Each yield runs the rest of the list: zero, one or many times. What the rest raises is raised at the yield; a flow
+    that does not catch it lets it through. What the flow returns is what the caller gets, None included.
+    """
+
+    def flow(self, tool_name: str, arguments: Arguments) -> Flow:
+        """Around a call; this one passes it through."""
+        return (yield tool_name, arguments)
+
+    def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+        """Runs `flow` around a synchronous call."""
+        flow = self.flow(tool_name, arguments)
+        try:
+            name, proposed = next(flow)
+            while True:
+                try:
+                    result = call_next(name, proposed)
+                except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it unless it catches it
+                    name, proposed = flow.throw(error)
+                else:
+                    name, proposed = flow.send(result)
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            flow.close()
+
+    async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+        """Runs `flow` around an asynchronous call."""
+        flow = self.flow(tool_name, arguments)
+        try:
+            name, proposed = next(flow)
+            while True:
+                try:
+                    result = await call_next(name, proposed)
+                except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it unless it catches it
+                    name, proposed = flow.throw(error)
+                else:
+                    name, proposed = flow.send(result)
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            flow.close()
 
 
 class SupportsToolMiddleware(ABC):
