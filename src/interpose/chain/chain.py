@@ -1,0 +1,178 @@
+"""A middleware list and the calls through it.
+
+Knows: who is in the list, in which order and why. Does not know: what a middleware does, what the terminal is.
+"""
+
+import inspect
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from interpose.chain.layers import Hook, HookAsync, Layers, in_thread, run, run_async
+from interpose.chain.order import Entry, Order, OrderProblem, resolve
+from interpose.contracts.errors import MisuseError
+from interpose.contracts.tools import Arguments, Call, ExecuteTool, ExecuteToolAsync, ToolMiddleware
+
+Serves: TypeAlias = Literal["both", "async"]
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A middleware with an id and links to others in its list; without links list order decides."""
+
+    middleware: ToolMiddleware
+    id: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """One complete state of the list; replaced whole."""
+
+    members: tuple[Linked, ...]
+    order: Order
+    middlewares: tuple[ToolMiddleware, ...]
+    sync_layers: Layers[Hook] | None
+    async_layers: Layers[HookAsync]
+
+
+class Chain:
+    """Middlewares around a terminal, outermost first.
+
+    A middleware without links stays where the list has it; its id is its class name, numbered from the second on.
+    Calls and `add` may come from any thread at once: a call keeps the list it started with. A chain that `serves`
+    "both" refuses a middleware that has only the async method; one that serves "async" takes it and has no `call`.
+    """
+
+    def __init__(self, middlewares: Iterable[ToolMiddleware | Linked] = (), *, serves: Serves = "both") -> None:
+        self._serves: Serves = serves
+        self._adding = threading.Lock()
+        self._published = _publish(_members((), middlewares), serves)
+
+    @property
+    def middlewares(self) -> tuple[ToolMiddleware, ...]:
+        """The middlewares in the order in which they see a call."""
+        return self._published.middlewares
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids in the same order."""
+        return self._published.order.ids
+
+    @property
+    def problems(self) -> tuple[OrderProblem, ...]:
+        """Links that contradict each other or lead nowhere; they were left out of account. What follows is yours."""
+        return self._published.order.problems
+
+    def add(self, middleware: ToolMiddleware | Linked) -> None:
+        """Appends, innermost unless links say otherwise; calls on their way do not see it.
+
+        Raises ValueError when the very instance, or its id, is already in the list; TypeError when it is no
+        middleware or cannot serve this chain.
+        """
+        with self._adding:
+            self._published = _publish(_members(self._published.members, (middleware,)), self._serves)
+
+    def call(self, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call | None = None) -> Any:
+        """Runs `terminal` inside the list; returns what the outermost returns and raises what it raises.
+
+        Every layer and the terminal get arguments of their own. Raises MisuseError on a chain that serves async only.
+        """
+        layers = self._published.sync_layers
+        if layers is None:
+            raise MisuseError("this Chain serves async calls only: use `await chain.call_async(...)`")
+        return run(layers, tool_name, arguments, terminal, Call("") if call is None else call)
+
+    async def call_async(
+        self, tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call | None = None
+    ) -> Any:
+        """As `call`, from an event loop; a middleware with the sync method alone runs in a thread of its own."""
+        layers = self._published.async_layers
+        return await run_async(layers, tool_name, arguments, terminal, Call("") if call is None else call)
+
+    def explain(self) -> str:
+        """The order in words, one line for each middleware with the reason for its place, then the problems."""
+        published = self._published
+        if not published.members:
+            return "no middleware: the tool is called as it is"
+
+        reasons = published.order.reasons
+        named = zip(published.order.ids, published.middlewares, strict=True)
+        lines = [
+            f"{number}. {name} ({type(middleware).__name__}): {', '.join(reasons[name]) or 'list order'}"
+            for number, (name, middleware) in enumerate(named, 1)
+        ]
+        return "\n".join([*lines, *(f"problem: {problem}" for problem in published.order.problems)])
+
+
+def _members(present: tuple[Linked, ...], added: Iterable[ToolMiddleware | Linked]) -> tuple[Linked, ...]:
+    members = list(present)
+    for item in added:
+        middleware = item.middleware if isinstance(item, Linked) else item
+        if any(member.middleware is middleware for member in members):
+            raise ValueError(f"this {type(middleware).__name__} is already in the list: one instance has one place")
+        ids = [member.id for member in members]
+        if isinstance(item, Linked) and item.id in ids:
+            raise ValueError(f"the id {item.id!r} is already in the list: ids are unique")
+        members.append(item if isinstance(item, Linked) else Linked(item, _free_id(type(item).__name__, ids)))
+    return tuple(members)
+
+
+def _free_id(name: str, taken: Sequence[str]) -> str:
+    if name not in taken:
+        return name
+
+    number = 2
+    while f"{name}-{number}" in taken:
+        number += 1
+    return f"{name}-{number}"
+
+
+def _publish(members: tuple[Linked, ...], serves: Serves) -> _Published:
+    for member in members:
+        _check(member.middleware, serves)
+    order = resolve([Entry(m.id, m.before, m.after, position) for position, m in enumerate(members)])
+    by_id = {member.id: member.middleware for member in members}
+    middlewares = tuple(by_id[name] for name in order.ids)
+    names = tuple(type(middleware).__name__ for middleware in middlewares)
+    hooks: tuple[Hook, ...] = tuple(middleware.on_execute_tool for middleware in middlewares)
+    sync_layers = Layers(hooks, names) if serves == "both" else None
+    async_layers = Layers(tuple(map(_hook_async, middlewares)), names)
+    return _Published(members, order, middlewares, sync_layers, async_layers)
+
+
+def _check(middleware: ToolMiddleware, serves: Serves) -> None:
+    name = type(middleware).__name__
+    has_sync, has_async = _has_sync(middleware), _has_async(middleware)
+    if isinstance(middleware, type) or not (has_sync or has_async or isinstance(middleware, ToolMiddleware)):
+        what = f"the class {middleware.__name__}" if isinstance(middleware, type) else repr(middleware)
+        raise TypeError(f"{what} is no middleware: expected an object with on_execute_tool(name, arguments, call_next)")
+    if has_sync and inspect.iscoroutinefunction(middleware.on_execute_tool):
+        raise TypeError(f"{name}.on_execute_tool is a coroutine function: call it on_execute_tool_async")
+    if has_async and not has_sync and serves == "both":
+        raise TypeError(
+            f"{name} has only on_execute_tool_async and would be skipped by sync calls: "
+            'give it on_execute_tool too, or make the list Chain(..., serves="async")'
+        )
+
+
+def _hook_async(middleware: ToolMiddleware) -> HookAsync:
+    if _has_sync(middleware) and not _has_async(middleware):
+        return in_thread(middleware.on_execute_tool)
+
+    return middleware.on_execute_tool_async
+
+
+def _has_sync(middleware: object) -> bool:
+    return _is_own(getattr(middleware, "on_execute_tool", None), ToolMiddleware.on_execute_tool)
+
+
+def _has_async(middleware: object) -> bool:
+    return _is_own(getattr(middleware, "on_execute_tool_async", None), ToolMiddleware.on_execute_tool_async)
+
+
+def _is_own(method: object, inherited: object) -> bool:
+    """Whether the method is there and is not the pass-through of `ToolMiddleware`."""
+    return callable(method) and getattr(method, "__func__", method) is not inherited
