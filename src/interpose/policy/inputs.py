@@ -1,0 +1,137 @@
+"""From a point to what the effect engine is given: the hook form and the metadata, under the first source's keys."""
+
+import hashlib
+
+from interpose.catalog.reading import HookForm
+from interpose.contracts.effects import Hook, HookInput, MetadataValue
+from interpose.contracts.json import JsonObject
+from interpose.contracts.stages import Compaction, Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.kernel.canonical import canonical_json
+from interpose.kernel.frozen import FrozenDict, freeze
+
+_READS = frozenset({"read", "search", "fetch"})
+_WRITES = frozenset({"write", "edit", "patch"})
+
+
+def hook_input(point: Point, form: HookForm | None) -> HookInput:
+    """What registrations see of `point`; `form` is the hook form of a tool point, None for the others.
+
+    Everything is frozen here, once per judgement.
+    """
+    match point:
+        case ToolCall():
+            return _tool_input("before_tool", point, _require(form), _call_metadata(point, _require(form)))
+        case ToolResult():
+            return _tool_input("after_tool", point, _require(form), _result_metadata(point, _require(form)))
+        case TurnStart():
+            metadata = {
+                "promptChars": len(point.prompt),
+                "queued": False,
+                "requestContinuation": False,
+                **point.metadata,
+            }
+            return _turn_input("turn_start", point, point.prompt, metadata)
+        case TurnEnd():
+            metadata = {"assistantTextChars": len(point.text), "stopReason": point.stop_reason, **point.metadata}
+            return _turn_input("turn_end", point, point.text, metadata)
+        case Compaction():
+            return _turn_input("on_compaction", point, None, dict(point.metadata))
+
+
+def call_fingerprint(tool_name: str, arguments: JsonObject) -> str:
+    """The identity of a call: its name and its arguments in canonical form, whatever the key order.
+
+    Over what the model proposed, so that a handler that patches cannot hide a loop.
+    """
+    try:
+        return f"{tool_name} {canonical_json(arguments)}"
+    except (ValueError, TypeError):
+        return f"{tool_name} (unrepresentable)"
+
+
+def action_class(tool_name: str) -> str:
+    """`read`, `write` or `execute`, by canonical name."""
+    if tool_name in _READS:
+        return "read"
+    if tool_name in _WRITES:
+        return "write"
+    return "execute"
+
+
+def _require(form: HookForm | None) -> HookForm:
+    if form is None:
+        raise AssertionError("a tool point always comes with its hook form")
+    return form
+
+
+def _call_metadata(point: ToolCall, form: HookForm) -> dict[str, MetadataValue]:
+    metadata: dict[str, MetadataValue] = {
+        "posture": "operating",
+        "actionClass": action_class(form.name),
+        "decisionKind": "allow",
+        "callFingerprint": call_fingerprint(form.name, point.arguments),
+        "cwd": point.context.cwd or point.context.workspace,
+    }
+    if point.tool_name != form.name:
+        metadata["requestedToolName"] = point.tool_name
+    return metadata | dict(point.metadata)
+
+
+def _result_metadata(point: ToolResult, form: HookForm) -> dict[str, MetadataValue]:
+    raw = point.output.encode("utf-8", "surrogatepass")
+    metadata: dict[str, MetadataValue] = {
+        "posture": "operating",
+        "actionClass": action_class(form.name),
+        "decisionKind": "allow",
+        "callFingerprint": call_fingerprint(form.name, point.arguments),
+        "cwd": point.context.cwd or point.context.workspace,
+        "resultKind": "error" if point.is_error else "ok",
+        "resultBytes": len(raw),
+    }
+    if point.is_error:
+        metadata["errorMessage"] = point.output[:500]
+    else:
+        metadata["resultFingerprint"] = hashlib.sha256(raw).hexdigest()
+    if point.duration_ms is not None:
+        metadata["durationMs"] = point.duration_ms
+    if point.tool_name != form.name:
+        metadata["requestedToolName"] = point.tool_name
+    return metadata | dict(point.metadata)
+
+
+def _tool_input(
+    hook: Hook, point: ToolCall | ToolResult, form: HookForm, metadata: dict[str, MetadataValue]
+) -> HookInput:
+    context = point.context
+    return HookInput(
+        hook=hook,
+        session_id=context.session,
+        turn_id=context.turn,
+        tool_call_id=point.call_id,
+        correlation_id=point.correlation_id if isinstance(point, ToolCall) else None,
+        tool_name=form.name,
+        tool_aliases=form.aliases,
+        model_id=context.model,
+        metadata=FrozenDict(metadata),
+        tool_args=freeze(form.input),
+        tool_result_details=freeze(point.details) if isinstance(point, ToolResult) and point.details else None,
+        text=point.output if isinstance(point, ToolResult) else None,
+        unreadable=point.problem or form.problem,
+    )
+
+
+def _turn_input(
+    hook: Hook,
+    point: TurnStart | TurnEnd | Compaction,
+    text: str | None,
+    metadata: dict[str, MetadataValue],
+) -> HookInput:
+    context = point.context
+    return HookInput(
+        hook=hook,
+        session_id=context.session,
+        turn_id=context.turn,
+        model_id=context.model,
+        metadata=FrozenDict(metadata),
+        text=text,
+    )

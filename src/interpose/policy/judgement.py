@@ -1,0 +1,106 @@
+"""`judge`: the only place where the order lives."""
+
+import asyncio
+
+from interpose.catalog.reading import HookForm, read_call
+from interpose.contracts.effects import HookResult
+from interpose.contracts.ports import Clock, Journal, Pause
+from interpose.contracts.stages import Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.contracts.verdict import Outcome, Verdict
+from interpose.effects.contract import MiddlewareContract
+from interpose.kernel.ids import derived_id, random_id
+from interpose.policy.consumption import consume, merge, reactions
+from interpose.policy.inputs import hook_input
+from interpose.policy.records import records_of
+from interpose.policy.turns import Turns
+
+
+class EffectPolicy:
+    """The port `Policy` over one effect engine. Any thread may judge; the state it keeps is per session and bounded."""
+
+    def __init__(self, engine: MiddlewareContract, *, journal: Journal, clock: Clock, pause: Pause) -> None:
+        self._engine = engine
+        self._journal = journal
+        self._clock = clock
+        self._pause = pause
+        self._turns = Turns()
+
+    @property
+    def engine(self) -> MiddlewareContract:
+        """The registration table behind this policy."""
+        return self._engine
+
+    def judge(self, point: Point) -> Verdict:
+        """The verdict on `point`: check runs on the caller's stack; the asynchronous half is left to `judge_async`."""
+        started = self._clock.monotonic()
+        if self._pause.is_off(point.context.workspace):
+            return self._passed_off(point)
+        form = _hook_form(point)
+        result = self._engine.run_hook(hook_input(point, form))
+        return self._conclude(point, form, result, started)
+
+    async def judge_async(self, point: Point) -> Verdict:
+        """The verdict on `point`: both halves of check; a pass with a blocking registration runs in a worker thread."""
+        started = self._clock.monotonic()
+        if self._pause.is_off(point.context.workspace):
+            return self._passed_off(point)
+        form = _hook_form(point)
+        given = hook_input(point, form)
+        captured = self._engine.candidates(given.hook, given.tool_name, given.tool_aliases)
+        if any(registration.blocking for registration in captured):
+            result = await asyncio.to_thread(self._engine.run_hook, given, captured)
+        else:
+            result = self._engine.run_hook(given, captured)
+        if any(registration.evaluate_async for registration in captured):
+            result = merge(result, await self._engine.run_async_hook(given, result.effects, captured))
+        return self._conclude(point, form, result, started)
+
+    def _conclude(self, point: Point, form: HookForm | None, result: HookResult, started: float) -> Verdict:
+        session = point.context.session
+        if isinstance(point, TurnStart) and not point.metadata.get("requestContinuation"):
+            self._turns.begin(session)
+        meaning = consume(
+            result,
+            prior=point.annotations if isinstance(point, ToolResult) else (),
+            continuation_spent=isinstance(point, TurnEnd) and self._turns.continuation_spent(session),
+        )
+        if meaning.continuation is not None:
+            self._turns.spend_continuation(session)
+        verdict = Verdict(
+            action=_action(point),
+            stage=point.stage,
+            outcome="refused" if meaning.refusal else "allowed",
+            refusal=meaning.refusal,
+            annotations=meaning.annotations,
+            reminders=meaning.reminders,
+            continuation=meaning.continuation,
+            tool_choice=meaning.tool_choice,
+            notices=meaning.notices,
+            reactions=reactions(result),
+            duration_ms=(self._clock.monotonic() - started) * 1000,
+        )
+        return self._written(point, form, verdict)
+
+    def _passed_off(self, point: Point) -> Verdict:
+        outcome: Outcome = "off"
+        annotations = point.annotations if isinstance(point, ToolResult) else ()
+        verdict = Verdict(action=_action(point), stage=point.stage, outcome=outcome, annotations=annotations)
+        return self._written(point, _hook_form(point), verdict)
+
+    def _written(self, point: Point, form: HookForm | None, verdict: Verdict) -> Verdict:
+        for record in records_of(point, form, verdict, self._clock.now()):
+            self._journal.write(record)
+        return verdict
+
+
+def _hook_form(point: Point) -> HookForm | None:
+    if isinstance(point, ToolCall | ToolResult):
+        return read_call(point.context.agent, point.tool_name, point.arguments)
+    return None
+
+
+def _action(point: Point) -> str:
+    """A call and its result share one action, wherever and however often they are judged."""
+    if isinstance(point, ToolCall | ToolResult):
+        return derived_id("a", point.context.session, point.call_id)
+    return random_id("a", 10)

@@ -1,0 +1,135 @@
+"""A verdict as lines of the journal: one per handler that said something, then the verdict itself."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from interpose.catalog.reading import HookForm
+from interpose.contracts.effects import Effect
+from interpose.contracts.journal import Record
+from interpose.contracts.stages import Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.contracts.verdict import Reaction, Verdict
+
+PAYLOAD_CHARS = 2_000
+"""How much of a payload a line keeps; the rest is told by its length."""
+
+
+def records_of(point: Point, form: HookForm | None, verdict: Verdict, at: float) -> Iterator[Record]:
+    """The lines of one judgement, in the order in which things were said."""
+    for reaction in verdict.reactions:
+        if reaction.answer not in ("continue", "silent"):
+            yield _line(point, form, verdict, at, reaction)
+    yield _line(point, form, verdict, at, None)
+    for notice in verdict.notices:
+        yield _stamp(
+            point,
+            form,
+            verdict,
+            at,
+            step="notice",
+            handler=notice.handler,
+            reason=notice.message,
+            data={"key": notice.key},
+        )
+
+
+def effect_data(effect: Effect) -> dict[str, Any]:
+    """An effect as the journal keeps it."""
+    return {"kind": effect.kind, **{name: value for name, value in asdict(effect).items() if value is not None}}
+
+
+def _line(point: Point, form: HookForm | None, verdict: Verdict, at: float, reaction: Reaction | None) -> Record:
+    if reaction is None:
+        refusal = verdict.refusal
+        return _stamp(
+            point,
+            form,
+            verdict,
+            at,
+            step="verdict",
+            handler=refusal.handler if refusal else "",
+            outcome=verdict.outcome,
+            reason=refusal.reason if refusal else "",
+            duration_ms=verdict.duration_ms,
+            data=_payload(point, form) | _added(verdict),
+        )
+    return _stamp(
+        point,
+        form,
+        verdict,
+        at,
+        step="failed" if reaction.answer == "failed" else "answer",
+        handler=reaction.handler,
+        kind=reaction.kind,
+        phase=reaction.phase,
+        answer=reaction.answer,
+        outcome="observed" if reaction.mode == "observe" else "",
+        reason=reaction.reason or "",
+        duration_ms=reaction.duration_ms,
+        data={"effects": [effect_data(effect) for effect in reaction.effects]},
+    )
+
+
+def _stamp(point: Point, form: HookForm | None, verdict: Verdict, at: float, **fields: Any) -> Record:
+    context = point.context
+    wire_name, call_id = (point.tool_name, point.call_id) if isinstance(point, ToolCall | ToolResult) else ("", "")
+    return Record(
+        at=at,
+        action=verdict.action,
+        stage=point.stage,
+        mount=context.mount,
+        workspace=context.workspace,
+        session=context.session,
+        turn=context.turn or "",
+        launch=context.launch or "",
+        agent=context.agent or "",
+        tool=form.name if form else "",
+        wire_name=wire_name,
+        call_id=call_id,
+        **fields,
+    )
+
+
+def _payload(point: Point, form: HookForm | None) -> dict[str, Any]:
+    match point:
+        case ToolCall():
+            read = {"input": _shortened(form.input if form else {})}
+            return read | ({"problem": point.problem} if point.problem else {})
+        case ToolResult():
+            return {"output": _cut(point.output), "chars": len(point.output), "is_error": point.is_error}
+        case TurnStart():
+            return {"prompt": _cut(point.prompt), "chars": len(point.prompt)}
+        case TurnEnd():
+            return {"text": _cut(point.text), "chars": len(point.text), "stop_reason": point.stop_reason}
+        case _:
+            return dict(point.metadata)
+
+
+def _added(verdict: Verdict) -> dict[str, Any]:
+    added: dict[str, Any] = {}
+    if verdict.annotations:
+        added["annotations"] = [asdict(annotation) for annotation in verdict.annotations]
+    if verdict.reminders:
+        added["reminders"] = [asdict(reminder) for reminder in verdict.reminders]
+    if verdict.continuation is not None:
+        added["continuation"] = verdict.continuation
+    if verdict.tool_choice is not None:
+        added["tool_choice"] = asdict(verdict.tool_choice)
+    return added
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        return _cut(value)
+    if isinstance(value, dict):
+        return {key: _shortened(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shortened(item) for item in value[:50]]
+    return value
+
+
+def _cut(text: str) -> str:
+    if len(text) <= PAYLOAD_CHARS:
+        return text
+    head, tail = PAYLOAD_CHARS * 3 // 4, PAYLOAD_CHARS // 4
+    return f"{text[:head]}… ({len(text) - head - tail} characters left out) …{text[-tail:]}"
