@@ -1,0 +1,102 @@
+"""Reading what a registration returned: effects, `Unknown`, or a failure with a clear text.
+
+Knows: which values are answers. Does not know: which registration gave them, or at which hook.
+"""
+
+import inspect
+from collections.abc import Sequence
+from typing import get_args
+
+from interpose.contracts.decisions import Unknown
+from interpose.contracts.effects import (
+    ANNOTATION_SEVERITIES,
+    REMINDER_SEVERITIES,
+    AnnotateToolResult,
+    BlockTool,
+    Effect,
+    InjectReminder,
+)
+
+MESSAGE_MAX_CHARS = 2000
+"""A failure's text is cut to this; the exception of a handler may quote anything."""
+
+_EFFECT_CLASSES = frozenset(get_args(Effect))
+
+
+def read_answer(answer: object) -> tuple[tuple[Effect, ...], Unknown | None]:
+    """The effects and the `Unknown` in an answer. Raises TypeError, saying what was expected, for anything else.
+
+    A list or tuple of the eight effect classes is an answer, and so is an `Unknown`. Effects are data: a field that
+    is not text is refused, so that nothing changeable travels with an effect.
+    """
+    if type(answer) is tuple or type(answer) is list:
+        effects = tuple(answer)
+        for effect in effects:
+            _check_effect(effect)
+        return effects, None
+
+    if isinstance(answer, Unknown):
+        if not isinstance(answer.reason, str):
+            raise TypeError(f"returned Unknown with a reason that is {_sort(answer.reason)}; expected text")
+        return (), answer
+
+    if isinstance(answer, list | tuple):
+        return read_answer(tuple(answer))
+
+    _close(answer)
+    raise TypeError(f"returned {_sort(answer)}; expected a list or tuple of effects (it may be empty), or Unknown")
+
+
+def failure_text(error: BaseException) -> str:
+    """One text for an exception: its type and what it says, cut to 2,000 characters. Never raises."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a handler's exception class; open: its type says enough
+        text = ""
+    return f"{name}: {text}"[:MESSAGE_MAX_CHARS] if text else name
+
+
+def _check_effect(effect: object) -> None:
+    if type(effect) not in _EFFECT_CLASSES:
+        raise TypeError(f"returned {_sort(effect)} among its effects; expected one of the eight effect classes")
+
+    for name in effect.__slots__:  # type: ignore[attr-defined]
+        value = getattr(effect, name)
+        if name == "severity":
+            _check_severity(effect, value)
+        elif not isinstance(value, str):
+            raise TypeError(f"returned {type(effect).__name__}.{name} as {_sort(value)}; expected text")
+
+
+def _check_severity(effect: object, severity: object) -> None:
+    allowed: Sequence[str | None]
+    match effect:
+        case InjectReminder():
+            allowed = (None, *REMINDER_SEVERITIES)
+        case AnnotateToolResult():
+            allowed = (None, *ANNOTATION_SEVERITIES)
+        case BlockTool():
+            allowed = ("hard-block",)
+        case _:
+            return
+    if severity not in allowed:
+        raise TypeError(f"returned {type(effect).__name__}.severity {severity!r}; expected one of {allowed}")
+
+
+def _close(answer: object) -> None:
+    """A coroutine or generator nobody will run is closed, so that it does not warn later."""
+    if inspect.iscoroutine(answer) or inspect.isgenerator(answer):
+        answer.close()
+
+
+def _sort(value: object) -> str:
+    match value:
+        case None:
+            return "None"
+        case str():
+            return "a text"
+        case type():
+            return f"the class {value.__name__}"
+        case _:
+            return f"a value of type {type(value).__name__}"
