@@ -29,4 +29,4 @@ def secret_token() -> str:
 
 def digest_of_secret(secret: str) -> str:
     """What may be stored of a secret: its SHA-256 in hex."""
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
