@@ -1,0 +1,122 @@
+"""The way in: a text becomes a reading, and readings that were asked for a moment ago are remembered.
+
+Knows: the parser and the limits. Does not know: what commands mean.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
+
+from interpose.command.reading import Reading
+from interpose.command.state import Piece, State, Value
+from interpose.command.walk import Walk
+
+MAX_BYTES = 64 * 1024
+"""A longer text is not read."""
+
+MAX_DEPTH = 200
+"""A text that nests deeper is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    text: str
+    cwd: str
+    home: str | None
+    env: tuple[tuple[str, str], ...]
+
+
+class CommandReader:
+    """Reads command lines; keeps one parser a thread and the newest `remember` readings.
+
+    A reading depends on its arguments alone, never on the filesystem, so it is never stale. Safe for many threads.
+    """
+
+    def __init__(self, remember: int = 256) -> None:
+        """An empty memory of `remember` readings."""
+        self._language = Language(tree_sitter_bash.language())
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._remember = remember
+        self._readings: OrderedDict[_Key, Reading] = OrderedDict()
+
+    def read(self, text: str, *, cwd: str, home: str | None = None, env: Mapping[str, str] | None = None) -> Reading:
+        """What `text` means to bash when started in `cwd`.
+
+        `env` holds environment variables whose values are sure; all others are not known. Never raises for any
+        text: what cannot be read is named in `Reading.unknown`.
+        """
+        key = _Key(text, cwd, home, tuple(sorted((env or {}).items())))
+        with self._lock:
+            found = self._readings.get(key)
+            if found is not None:
+                self._readings.move_to_end(key)
+                return found
+        reading = self._read(key)
+        with self._lock:
+            self._readings[key] = reading
+            while len(self._readings) > self._remember:
+                self._readings.popitem(last=False)
+        return reading
+
+    def _read(self, key: _Key) -> Reading:
+        source = key.text.encode("utf-8", "surrogateescape")
+        if len(source) > MAX_BYTES:
+            return Reading(unknown=(f"the text has {len(source):,} bytes, more than {MAX_BYTES:,}",))
+        variables: dict[str, Value] = {name: (Piece("text", value),) for name, value in key.env}
+        if key.home is not None:
+            variables.setdefault("HOME", (Piece("text", key.home),))
+        state = State(cwds=(key.cwd,) if key.cwd else None, variables=variables, exported=set(variables))
+        walk = Walk(self._parse)
+        walk.text(key.text, state)
+        return walk.reading(state)
+
+    def _parse(self, text: str) -> Node | str:
+        """The root of the syntax tree, or why there is none."""
+        parser: Parser | None = getattr(self._local, "parser", None)
+        if parser is None:
+            parser = self._local.parser = Parser(self._language)
+        source = text.encode("utf-8", "surrogateescape")
+        if len(source) > MAX_BYTES:
+            return f"an inner text has {len(source):,} bytes, more than {MAX_BYTES:,}"
+        if b"\0" in source or b"\r" in source:
+            return "the text holds a zero byte or a carriage return"
+        root = parser.parse(source).root_node
+        if root.has_error:
+            return _fault(root)
+        return f"it nests deeper than {MAX_DEPTH} levels" if _depth(root) > MAX_DEPTH else root
+
+
+def read_command(text: str, *, cwd: str, home: str | None = None, env: Mapping[str, str] | None = None) -> Reading:
+    """As `CommandReader.read`, once and without a memory."""
+    return CommandReader(remember=0).read(text, cwd=cwd, home=home, env=env)
+
+
+def _fault(root: Node) -> str:
+    """Where the grammar gave up."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.is_error or node.is_missing:
+            line, column = node.start_point
+            near = (node.text or b"").decode("utf-8", "replace")[:40]
+            return f"line {line + 1}, column {column + 1} is not understood: {near!r}"
+        waiting.extend(child for child in reversed(node.children) if child.has_error or child.is_missing)
+    return "it is not understood"
+
+
+def _depth(root: Node) -> int:
+    """How deep the tree nests; a chain of `&&` and `||` counts once."""
+    deepest = 0
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        if deepest > MAX_DEPTH:
+            return deepest
+        waiting.extend((child, depth + (child.type != "list")) for child in node.children if child.child_count)
+    return deepest

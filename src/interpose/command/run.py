@@ -1,0 +1,484 @@
+"""What a simple command does: built-ins change what is known, wrappers run others, tools use files.
+
+Knows: the shell's built-ins and which room's table to ask. Does not know: syntax.
+"""
+
+import posixpath
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from interpose.command.files import TOOLS, tool_files
+from interpose.command.git import git_call, git_files
+from interpose.command.options import Options, parse_options
+from interpose.command.patches import read_patch
+from interpose.command.reading import Access, FileUse, SimpleCommand, Word
+from interpose.command.state import After, Piece, State, Stdin, Value, same
+from interpose.command.words import value_of
+from interpose.command.wrappers import (
+    OTHER_SHELLS,
+    SHELLS,
+    WRAPPERS,
+    find_call,
+    shell_call,
+    unwrap,
+)
+from interpose.contracts.decisions import Unknown
+
+_RESERVED = frozenset({"{", "}", "!", "[[", "]]", "then", "else", "fi", "do", "done", "case", "esac", "in", "function"})
+_APPLY_PATCH = frozenset({"apply_patch", "applypatch"})
+_XARGS = Options.of(
+    "adEeIiLlnPs", "arg-file delimiter eof replace max-lines max-args max-procs max-chars process-slot-var"
+)
+_PARALLEL = Options.of("jaISNnLCd", "jobs arg-file delay joblog results timeout retries colsep sshlogin")
+
+
+class Host(Protocol):
+    """What the walk offers to the runner."""
+
+    fixed: set[str]
+
+    def doubt(self, reason: str) -> None:
+        """Notes why something cannot be read."""
+        ...
+
+    def branch(self) -> None:
+        """Notes that not everything read must run."""
+        ...
+
+    def command(self, command: SimpleCommand) -> bool:
+        """Notes a command; False when there are too many."""
+        ...
+
+    def file(self, use: FileUse) -> None:
+        """Notes a file."""
+        ...
+
+    def use(self, word: Word, access: Access, by: str, state: State, depth: str = "file") -> None:
+        """Notes the file that a word names."""
+        ...
+
+    def text(self, text: str, state: State, wrappers: tuple[str, ...] | None = None) -> After:
+        """Reads a text as a program of its own."""
+        ...
+
+    def set(self, name: str, value: Value | None, state: State) -> None:
+        """Stores a variable."""
+        ...
+
+    def call_function(self, name: str, arguments: Sequence[Value] | None, state: State) -> After:
+        """Reads a function's body."""
+        ...
+
+
+class Runner:
+    """Runs commands in the mind. One for each walk."""
+
+    def __init__(self, host: Host) -> None:
+        """A runner that reports to `host`."""
+        self._host = host
+        self._special: dict[str, Callable[[SimpleCommand, State], None]] = {
+            "xargs": self._xargs,
+            "find": self._find,
+            "gfind": self._find,
+            "git": self._git,
+            "watch": self._watch,
+            "su": self._dash_c,
+            "script": self._dash_c,
+            "parallel": self._parallel,
+            "bwrap": self._opaque_runner,
+            "firejail": self._opaque_runner,
+        }
+
+    def run(
+        self, words: Sequence[Word], state: State, wrappers: tuple[str, ...] = (), *, inside: bool = False
+    ) -> After:
+        """Notes the command that `words` are and what it does; what is known after it.
+
+        `inside` says that a program starts it, so that it is neither built-in nor function.
+        """
+        command = SimpleCommand(_program(words[0]), tuple(words[1:]), wrappers)
+        if not self._host.command(command) or command.program.dynamic:
+            return self._after_unknown(words, state) if command.program.dynamic else same(state)
+        name = command.name
+        if name in _RESERVED and "/" not in command.program.text:
+            self._host.doubt(f"{name!r} stands where a program was expected")
+        if not inside and words[0].text in state.functions:
+            arguments = None if any(word.many for word in words[1:]) else [value_of(word) for word in words[1:]]
+            return self._host.call_function(words[0].text, arguments, state)
+        after = None if inside else self._builtin(words[0].text, command.words, state)
+        if after is not None:
+            return after
+        self._program(name, command, state)
+        return same(state)
+
+    def _after_unknown(self, words: Sequence[Word], state: State) -> After:
+        """A program that is not known may be a built-in or use any of its words as a file."""
+        changed = state.copy()
+        changed.forget_all()
+        changed.cwds = None
+        label = words[0].text
+        self._host.file(FileUse(label, "read", label, dynamic=True))
+        self._host.file(FileUse(label, "write", label, dynamic=True))
+        self._host.file(FileUse(label, "remove", label, dynamic=True))
+        return same(changed)
+
+    # Programs.
+
+    def _program(self, name: str, command: SimpleCommand, state: State) -> None:
+        if name in WRAPPERS:
+            self._wrapper(name, command, state)
+        elif name in SHELLS:
+            self._shell(name, command, state)
+        elif name in OTHER_SHELLS:
+            self._other_shell(name, command, state)
+        elif name in self._special:
+            self._special[name](command, state)
+        elif name in _APPLY_PATCH or (name == "patch" and state.stdin.kind in ("text", "dynamic")):
+            self._patch(command, state)
+        for use in tool_files(name, command.words):
+            self._host.use(use.word, use.access, command.text, state, use.depth)
+
+    def _wrapper(self, name: str, command: SimpleCommand, state: State) -> None:
+        if name == "env" and any(word.text.startswith(("-S", "--split-string")) for word in command.words):
+            self._host.doubt("env -S splits a text of its own")
+        if name == "flock" and (text := parse_options(command.words, WRAPPERS[name].takes).values("-c", "--command")):
+            self._text(text[0], state.copy(), "flock -c", (*command.wrappers, name))
+            return
+        inner = unwrap(name, command.words)
+        if inner.uncertain:
+            self._dynamic_inner(command)
+        if not inner.words:
+            return
+        place = state.copy()
+        if inner.elsewhere:
+            place.cwds = None
+        for word in inner.assignments:
+            variable, _, value = word.text.partition("=")
+            self._host.set(variable, None if word.dynamic else (Piece("text", value),), place)
+            place.exported.add(variable)
+        self.run(
+            inner.words, place, (*command.wrappers, name), inside=name not in ("time", "coproc", "command", "builtin")
+        )
+
+    def _dynamic_inner(self, command: SimpleCommand) -> None:
+        unknown = Word("…", dynamic=True, many=True)
+        self._host.command(SimpleCommand(unknown, (), (*command.wrappers, command.name)))
+        for access in ("read", "write", "remove"):
+            self._host.file(FileUse("…", access, command.text, dynamic=True))
+
+    def _shell(self, name: str, command: SimpleCommand, state: State) -> None:
+        call = shell_call(command.words)
+        wrappers = (*command.wrappers, name)
+        inner = _child(state)
+        match call.kind:
+            case "text" if call.word is not None:
+                many = any(word.many for word in call.arguments)
+                inner.positional = None if many else tuple(value_of(word) for word in call.arguments[1:])
+                self._text(call.word, inner, f"{name} -c", wrappers)
+            case "input":
+                self._shell_input(name, inner, wrappers)
+            case "script" if call.word is not None:
+                self._script(name, call.word, state)
+            case "uncertain":
+                self._host.doubt(f"{name} is given words that are not known")
+            case _:
+                return
+
+    def _script(self, name: str, word: Word, state: State) -> None:
+        if word.dynamic or word.text.startswith("/dev/"):
+            self._host.doubt(f"{name} runs a text that is not known")
+            return
+        self._host.use(word, "read", f"{name} {word.text}", state)
+
+    def _shell_input(self, name: str, state: State, wrappers: tuple[str, ...]) -> None:
+        stdin = state.stdin
+        if stdin.kind == "text":
+            state.stdin = Stdin()
+            self._host.text(stdin.text, state, wrappers)
+        elif stdin.kind in ("pipe", "dynamic"):
+            self._host.doubt(f"{name} reads its commands from a text that is not known")
+
+    def _other_shell(self, name: str, command: SimpleCommand, state: State) -> None:
+        asked = any(
+            word.dynamic or word.text.lower().lstrip("-").startswith("c")
+            for word in command.words
+            if word.text[:1] in "-$/"
+        )
+        short = any(word.text.startswith("-") and "c" in word.text for word in command.words)
+        if asked or short or state.stdin.kind in ("pipe", "dynamic", "text"):
+            self._host.doubt(f"{name} has a language that is not read")
+            return
+        if command.words:
+            self._host.use(command.words[0], "read", command.text, state)
+
+    def _text(self, word: Word, state: State, label: str, wrappers: tuple[str, ...]) -> None:
+        if word.dynamic:
+            self._host.doubt(f"{label} runs a text that is not known: {word.text[:60]!r}")
+            return
+        self._host.text(word.text, state, wrappers)
+
+    def _xargs(self, command: SimpleCommand, state: State) -> None:
+        parsed = parse_options(command.words, _XARGS, permute=False)
+        if parsed.uncertain:
+            self._dynamic_inner(command)
+        if not parsed.operands:
+            return
+        self._host.branch()
+        marks = [word.text for word in parsed.values("-I", "--replace")]
+        mark = marks[-1] if marks else ("{}" if parsed.has("-i", "--replace") else None)
+        more = Word("…", dynamic=True, many=mark is None)
+        words = [_put(word, mark, more) for word in parsed.operands]
+        if mark is None:
+            words.append(more)
+        self.run(words, _without_stdin(state), (*command.wrappers, "xargs"), inside=True)
+
+    def _find(self, command: SimpleCommand, state: State) -> None:
+        call = find_call(command.words)
+        if any(word.many for word in command.words):
+            self._host.doubt("find is given words that are not known")
+        for action in call.runs:
+            self._host.branch()
+            if action:
+                words = [_put(word, "{}", Word("{}", dynamic=True, prefix="./")) for word in action]
+                self.run(words, state.copy(), (*command.wrappers, "find"), inside=True)
+        for root in call.roots if call.deletes else ():
+            if call.name is None:
+                self._host.use(root, "remove", command.text, state, "tree")
+                continue
+            name = call.name.text
+            inner = f"{root.text.rstrip('/')}/**/{name}"
+            word = Word(inner, root.dynamic, prefix=root.prefix, pattern=None if root.dynamic else inner)
+            self._host.use(word, "remove", command.text, state)
+        for word in call.writes:
+            self._host.use(word, "write", command.text, state)
+
+    def _git(self, command: SimpleCommand, state: State) -> None:
+        call = git_call(command.words)
+        for word in call.configured:
+            if word.dynamic or word.text.startswith("alias."):
+                self._host.doubt("git -c sets an alias or something that is not known")
+        place = state.copy()
+        for folder in call.folders:
+            place.cwds = _move(place.cwds, folder)
+        for word, access, depth in git_files(call):
+            self._host.use(word, access, command.text, place, depth)
+
+    def _watch(self, command: SimpleCommand, state: State) -> None:
+        parsed = parse_options(command.words, Options.of("nq", "interval equexit"), permute=False)
+        if not parsed.operands:
+            return
+        if parsed.has("-x", "--exec"):
+            self.run(parsed.operands, state.copy(), (*command.wrappers, "watch"), inside=True)
+            return
+        self._joined(parsed.operands, _child(state), (*command.wrappers, "watch"))
+
+    def _joined(self, words: Sequence[Word], state: State, wrappers: tuple[str, ...]) -> After:
+        """Words that are put together with spaces and run as a text."""
+        if any(word.dynamic for word in words):
+            self._host.doubt(f"{wrappers[-1]} runs a text that is not known")
+            return same(state)
+        return self._host.text(" ".join(word.text for word in words), state, wrappers)
+
+    def _dash_c(self, command: SimpleCommand, state: State) -> None:
+        """Programs that run the value of `-c` (su, script)."""
+        parsed = parse_options(command.words, Options.of("cgGsTEmoI", "command group shell whitelist-environment"))
+        place = _child(state)
+        if command.name == "su":
+            place.cwds = (
+                None if parsed.has("-l", "--login") or any(w.text == "-" for w in command.words) else place.cwds
+            )
+        for text in parsed.values("-c", "--command"):
+            self._text(text, place, f"{command.name} -c", (*command.wrappers, command.name))
+        if command.name == "script":
+            for word in parsed.operands[:1]:
+                self._host.use(word, "write", command.text, state)
+
+    def _parallel(self, command: SimpleCommand, state: State) -> None:
+        parsed = parse_options(command.words, _PARALLEL, permute=False)
+        words: list[Word] = []
+        for word in parsed.operands:
+            if word.text.startswith(":::"):
+                break
+            words.append(word)
+        special = any(not word.plain or any(mark in word.text for mark in " ;|&<>$`()'\"") for word in words)
+        if not words or special or parsed.uncertain:
+            self._host.doubt("parallel runs texts that are not known")
+            return
+        self._host.branch()
+        more = Word("…", dynamic=True, many=True)
+        run = [_put(word, "{", more) for word in words]
+        self.run([*run, more], _without_stdin(state), (*command.wrappers, "parallel"), inside=True)
+
+    def _opaque_runner(self, command: SimpleCommand, _state: State) -> None:
+        self._host.doubt(f"{command.name} runs commands in a place of its own")
+
+    def _patch(self, command: SimpleCommand, state: State) -> None:
+        """A patch given as an argument or as input."""
+        text: str | None = None
+        if command.name != "patch" and command.words:
+            text = command.words[0].text if command.words[0].plain else None
+        elif state.stdin.kind == "text":
+            text = state.stdin.text
+        if text is None or state.cwds is None:
+            self._host.doubt(f"{command.name} applies a patch that is not known")
+            return
+        for cwd in state.cwds:
+            found = read_patch(text, cwd=cwd)
+            if isinstance(found, Unknown):
+                self._host.doubt(found.reason)
+                return
+            for use in found:
+                self._host.file(replace(use, by=command.name))
+
+    # Built-ins.
+
+    def _builtin(self, name: str, words: tuple[Word, ...], state: State) -> After | None:
+        """What is known after a built-in; None when `name` is none that matters."""
+        match name:
+            case "cd" | "pushd":
+                return self._cd(words, state)
+            case "popd":
+                self._host.branch()
+                state.cwds = None
+                return same(state)
+            case "eval":
+                return self._joined([word for word in words if word.text != "--"], state, ("eval",))
+            case "source" | ".":
+                return self._source(name, words, state)
+            case "exit" | "return" | "break" | "continue" | "logout":
+                self._host.branch()
+                dead = state.copy()
+                dead.dead = True
+                return same(dead)
+            case "exec" if words:
+                self._program(name, SimpleCommand(Word(name), words), state)
+                dead = state.copy()
+                dead.dead = True
+                return After(dead, state)
+            case "trap":
+                return self._trap(words, state)
+            case "alias" | "shopt" | "enable" | "bind" | "hash":
+                return self._options(name, words, state)
+            case _:
+                return self._variables(name, words, state)
+
+    def _variables(self, name: str, words: tuple[Word, ...], state: State) -> After | None:
+        match name:
+            case "set":
+                return self._set(words, state)
+            case "shift":
+                count = int(words[0].text) if words and words[0].plain and words[0].text.isdigit() else 1
+                state.positional = state.positional[count:] if state.positional is not None else None
+                return same(state)
+            case "export" | "declare" | "typeset" | "local" | "readonly" | "unset" | "let" | "getopts":
+                state.forget_all()
+                state.exported.clear()
+                return same(state)
+            case "read" | "readarray" | "mapfile" | "printf" | "wait":
+                for word in words:
+                    state.forget(word.text) if word.plain else state.forget_all()
+                state.forget("REPLY")
+                state.forget("MAPFILE")
+                return None if name in TOOLS else same(state)
+            case "test" | "[" | "echo" | "true" | "false" | ":" | "type" | "umask" | "ulimit" | "jobs" | "pwd":
+                return same(state)
+            case _:
+                return None
+
+    def _cd(self, words: tuple[Word, ...], state: State) -> After:
+        self._host.branch()
+        operands = [word for word in words if word.text not in ("-P", "-L", "-e", "-@", "--", "-n")]
+        moved = state.copy()
+        moved.forget("PWD")
+        moved.forget("OLDPWD")
+        if "CDPATH" in state.variables:
+            moved.cwds = None
+        elif not operands:
+            home = state.home()
+            moved.cwds = _move(state.cwds, Word(home[0].text)) if home and home[0].kind == "text" else None
+        elif any(word.text == "-P" for word in words):
+            moved.cwds = None
+        else:
+            moved.cwds = _move(state.cwds, operands[0])
+        return After(moved, state)
+
+    def _source(self, name: str, words: tuple[Word, ...], state: State) -> After:
+        state.forget_all()
+        if not words:
+            return same(state)
+        if words[0].dynamic or words[0].text.startswith("/dev/"):
+            self._host.doubt(f"{name} runs a text that is not known")
+        self._host.use(words[0], "read", f"{name} {words[0].text}", state)
+        return same(state)
+
+    def _trap(self, words: tuple[Word, ...], state: State) -> After:
+        operands = [word for word in words if word.text != "--"]
+        if operands and not operands[0].text.startswith("-"):
+            self._host.branch()
+            later = state.copy()
+            later.forget_all()
+            later.cwds = None
+            self._text(operands[0], later, "trap", ("trap",))
+        return same(state)
+
+    def _options(self, name: str, words: tuple[Word, ...], state: State) -> After:
+        harmless = {"-s", "-u", "-q", "-p", "globstar", "nullglob", "failglob", "checkwinsize", "inherit_errexit"}
+        if name != "hash" and words and not all(word.plain and word.text in harmless for word in words):
+            self._host.doubt(f"{name} changes how commands are read")
+        if name == "hash" and any(word.text.startswith("-p") for word in words):
+            self._host.doubt("hash -p gives a name to another program")
+        return same(state)
+
+    def _set(self, words: tuple[Word, ...], state: State) -> After:
+        texts = [word.text for word in words]
+        if any(text.startswith("-") and not text.startswith("--") and set(text[1:]) & set("kan") for text in texts):
+            state.forget_all()
+        operands = words[texts.index("--") + 1 :] if "--" in texts else ()
+        if any(not word.plain for word in words):
+            state.positional = None
+        elif "--" in texts:
+            state.positional = tuple(value_of(word) for word in operands)
+        elif any(not text.startswith(("-", "+")) for text in texts):
+            state.positional = None
+        return same(state)
+
+
+def _program(word: Word) -> Word:
+    """The program word; its name is known too where only its folder is not."""
+    if word.pattern is not None and word.text != "[":
+        return replace(word, dynamic=True, pattern=None)
+    if word.dynamic and not word.many and "/" in word.suffix and word.suffix.rsplit("/", 1)[-1]:
+        return Word(word.text)
+    return word
+
+
+def _put(word: Word, mark: str | None, value: Word) -> Word:
+    if mark is None or mark not in word.text:
+        return word
+    return Word(word.text, dynamic=True, prefix=word.text.split(mark, 1)[0] or value.prefix)
+
+
+def _without_stdin(state: State) -> State:
+    inner = state.copy()
+    inner.stdin = Stdin()
+    return inner
+
+
+def _child(state: State) -> State:
+    """A shell that a program starts: it has the exported variables only."""
+    inner = state.copy()
+    inner.variables = {name: value for name, value in state.variables.items() if name in state.exported}
+    inner.positional = ()
+    return inner
+
+
+def _move(cwds: tuple[str, ...] | None, folder: Word) -> tuple[str, ...] | None:
+    """The folders after `cd folder`; None when they are not known."""
+    if not folder.plain or folder.text in ("-", ""):
+        return None
+    if folder.text.startswith("/"):
+        return (posixpath.normpath(folder.text),)
+    if cwds is None:
+        return None
+    return tuple(dict.fromkeys(posixpath.normpath(posixpath.join(cwd, folder.text)) for cwd in cwds))

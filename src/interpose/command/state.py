@@ -1,0 +1,104 @@
+"""What is known about a shell at one place of a text: folder, variables, functions.
+
+Knows: how two ways to one place are merged. Does not know: syntax, programs.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, TypeAlias
+
+from tree_sitter import Node
+
+MAX_CWDS = 8
+"""More possible folders than this count as not known."""
+
+
+class Piece(NamedTuple):
+    """A part of a word: known text, a glob as an expansion left it, or something not known before it runs."""
+
+    kind: Literal["text", "glob", "dynamic"]
+    text: str
+    many: bool = False
+
+
+Value: TypeAlias = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stdin:
+    """Where a command's input comes from; `text` where it is known."""
+
+    kind: Literal["inherited", "pipe", "file", "text", "dynamic"] = "inherited"
+    text: str = ""
+
+
+@dataclass(slots=True)
+class State:
+    """One shell at one place. `cwds` are all folders it may be in, None when any. A name that is missing from
+    `variables` is not known. `dead` is set where the place cannot be reached.
+    """
+
+    cwds: tuple[str, ...] | None
+    variables: dict[str, Value]
+    exported: set[str] = field(default_factory=set)
+    functions: dict[str, tuple[Node, ...]] = field(default_factory=dict)
+    positional: tuple[Value, ...] | None = None
+    stdin: Stdin = field(default_factory=Stdin)
+    dead: bool = False
+
+    def copy(self) -> "State":
+        """An independent copy, as a subshell has."""
+        return replace(
+            self, variables=dict(self.variables), exported=set(self.exported), functions=dict(self.functions)
+        )
+
+    def forget(self, name: str) -> None:
+        """Makes one variable not known."""
+        self.variables.pop(name, None)
+
+    def forget_all(self) -> None:
+        """Makes every variable and parameter not known."""
+        self.variables.clear()
+        self.positional = None
+
+    def home(self) -> Value | None:
+        """What `~` means here, or None."""
+        return self.variables.get("HOME")
+
+
+class After(NamedTuple):
+    """The states after a command that succeeded, and after one that failed."""
+
+    ok: State
+    fail: State
+
+    def either(self) -> State:
+        """What is known whichever it was."""
+        return self.ok if self.ok is self.fail else merge(self.ok, self.fail)
+
+
+def same(state: State) -> After:
+    """The outcome of a command that leaves the shell as it was."""
+    return After(state, state)
+
+
+def merge(left: State, right: State) -> State:
+    """What is known at a place that both states lead to."""
+    if left.dead:
+        return right.copy()
+    if right.dead:
+        return left.copy()
+    cwds: tuple[str, ...] | None = None
+    if left.cwds is not None and right.cwds is not None:
+        cwds = tuple(dict.fromkeys((*left.cwds, *right.cwds)))
+        cwds = cwds if len(cwds) <= MAX_CWDS else None
+    functions = dict(left.functions)
+    for name, bodies in right.functions.items():
+        functions[name] = tuple(dict.fromkeys((*functions.get(name, ()), *bodies)))
+    return State(
+        cwds=cwds,
+        variables={name: value for name, value in left.variables.items() if right.variables.get(name) == value},
+        exported=left.exported & right.exported,
+        functions=functions,
+        positional=left.positional if left.positional == right.positional else None,
+        stdin=left.stdin,
+    )

@@ -1,0 +1,491 @@
+"""From a word in the syntax tree to the words a program receives: quotes, expansions, braces, splitting, globs.
+
+Knows: the shell's order of expansion. Does not know: which commands exist; nested commands are handed to the scope.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import product
+from typing import Literal, NamedTuple, Protocol
+
+from tree_sitter import Node
+
+from interpose.command.globs import escape
+from interpose.command.reading import Word
+from interpose.command.state import Piece, State, Value
+
+MAX_BRACES = 256
+"""A word that braces make into more words than this is not known."""
+
+PIPE_PATH = "/dev/fd/63"
+"""What a process substitution looks like to the program."""
+
+_META = frozenset(" \t\n;|&<>()`\"'")
+_DOUBLE_QUOTED = re.compile(r"\\(?:\n|([$`\"\\]))")
+_BACKQUOTED = re.compile(r"\\([$`\\])")
+_ANSI = re.compile(
+    rb"\\(?:([abeEfnrtv\\'\"?])|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))"
+)
+_ANSI_NAMES = dict(zip(b"abeEfnrtv\\'\"?", b"\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
+_SEQUENCE = re.compile(r"^(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?$")
+_NAMED_TILDE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=(?=~)")
+_HIDDEN_CODE = ("$(", "`", "<(", ">(")
+_LEAVES = frozenset(
+    {"word", "number", "variable_name", "test_operator", "extglob_pattern", "regex", "brace_expression"}
+)
+
+
+class Scope(Protocol):
+    """Who is asked while words are read."""
+
+    def substitute(self, node: Node, state: State) -> None:
+        """Reads the commands inside a substitution."""
+        ...
+
+    def substitute_text(self, text: str, state: State) -> None:
+        """Reads commands that stand in backquotes with escapes."""
+        ...
+
+    def doubt(self, reason: str) -> None:
+        """Notes why something cannot be read."""
+        ...
+
+
+class Atom(NamedTuple):
+    """A part of a word before expansion: `bare` text is special to braces and globs, `quoted` is not."""
+
+    kind: Literal["bare", "quoted", "value", "quoted_value"]
+    text: str
+    value: Value = ()
+
+
+def read_words(node: Node, state: State, scope: Scope) -> list[Word]:
+    """The words that one word of the text becomes; none for an empty expansion, several for braces and splitting."""
+    atoms = list(_atoms(node, state, scope))
+    many = [Word(_source(node), dynamic=True, many=True)]
+    alternatives = _braces(atoms)
+    if alternatives is None:
+        return many
+    words: list[Word] = []
+    for alternative in alternatives:
+        words.extend(_fields(_tilde(alternative, state), split="IFS" not in state.variables))
+    return words
+
+
+def read_value(node: Node, state: State, scope: Scope) -> Value:
+    """What an assignment of this word stores: no braces, no splitting, no globs."""
+    atoms = list(_atoms(node, state, scope))
+    pieces: list[Piece] = []
+    for atom in _tilde(atoms, state):
+        if atom.kind == "bare" and ":~" in atom.text:
+            return (Piece("dynamic", _source(node)),)
+        pieces.extend(atom.value if atom.kind in ("value", "quoted_value") else (Piece("text", atom.text),))
+    return tuple(_joined(pieces))
+
+
+def read_text(node: Node, state: State, scope: Scope) -> str | None:
+    """The one text a word is, expanded as inside double quotes, or None when it is not known."""
+    value = read_value(node, state, scope)
+    return known(value)
+
+
+def known(value: Value) -> str | None:
+    """The text of a value, or None."""
+    if any(piece.kind != "text" for piece in value):
+        return None
+    return "".join(piece.text for piece in value)
+
+
+def value_of(word: Word) -> Value:
+    """A word as the value of a parameter."""
+    return (Piece("text", word.text),) if word.plain else (Piece("dynamic", word.text, word.many),)
+
+
+def walk_nested(node: Node, state: State, scope: Scope) -> None:
+    """Reads every substitution below `node`, which is no command itself (an arithmetic, a test, an expansion)."""
+    for child in node.children:
+        match child.type:
+            case "command_substitution" | "process_substitution":
+                _substitution(child, state, scope, quoted=False)
+            case "comment":
+                continue
+            case _ if child.child_count:
+                walk_nested(child, state, scope)
+            case _ if any(mark in _source(child) for mark in _HIDDEN_CODE) and child.is_named:
+                scope.doubt(f"code inside {_source(child)!r} cannot be told from text")
+            case _:
+                continue
+
+
+def _source(node: Node) -> str:
+    return (node.text or b"").decode("utf-8", "surrogateescape")
+
+
+def _atoms(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
+    match node.type:
+        case "number" if node.child_count:
+            walk_nested(node, state, scope)
+            yield _unknown(node)
+        case kind if kind in _LEAVES:
+            yield from _bare(_source(node), scope)
+        case "raw_string":
+            yield Atom("quoted", _source(node)[1:-1])
+        case "ansi_c_string":
+            yield _ansi_c(node, scope)
+        case "string":
+            yield from _string(node, state, scope)
+        case "command_name" | "concatenation" | "translated_string":
+            yield from _parts(node, state, scope)
+        case "simple_expansion" | "expansion":
+            yield Atom("value", _source(node), _expansion(node, state, scope, quoted=False))
+        case "command_substitution" | "process_substitution":
+            yield Atom("value", _source(node), _substitution(node, state, scope, quoted=False))
+        case "arithmetic_expansion":
+            arithmetic(node, state, scope)
+            yield Atom("quoted_value", _source(node), (Piece("dynamic", _source(node)),))
+        case "$":
+            yield Atom("quoted", "$")
+        case _:
+            scope.doubt(f"{node.type.replace('_', ' ')} {_source(node)!r} is not understood as a word")
+            yield _unknown(node)
+
+
+def _unknown(node: Node) -> Atom:
+    return Atom("value", _source(node), (Piece("dynamic", _source(node)),))
+
+
+def _bare(text: str, scope: Scope) -> Iterator[Atom]:
+    run: list[str] = []
+    index = 0
+    while index < len(text):
+        character = text[index]
+        if character == "\\" and index + 1 < len(text):
+            if text[index + 1] != "\n":
+                if run:
+                    yield Atom("bare", "".join(run))
+                    run = []
+                yield Atom("quoted", text[index + 1])
+            index += 2
+            continue
+        if character in _META or (character == "$" and text[index + 1 : index + 2] not in ("", "/", ".", ",", ":")):
+            scope.doubt(f"{text!r} holds {character!r} where a plain word was expected")
+        run.append(character)
+        index += 1
+    if run:
+        yield Atom("bare", "".join(run))
+
+
+def _parts(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
+    """The parts of a word that is written in several ways; only line ends with a backslash may lie between them."""
+    source = node.text or b""
+    end = node.start_byte
+    for child in node.children:
+        gap = source[end - node.start_byte : child.start_byte - node.start_byte]
+        if gap.replace(b"\\\n", b""):
+            scope.doubt(f"{_source(node)!r} is not one word")
+        end = child.end_byte
+        if node.type == "translated_string" and child.type == "$":
+            continue
+        yield from _atoms(child, state, scope)
+
+
+def _string(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
+    yield Atom("quoted", "")
+    yield from quoted_parts(node, state, scope, skip='"')
+
+
+def quoted_parts(node: Node, state: State, scope: Scope, *, skip: str = "") -> Iterator[Atom]:
+    """The parts of a text in double quotes, or of a heredoc; bytes that no node covers are text."""
+    source = node.text or b""
+    start = node.start_byte
+    end = start
+    for child in node.children:
+        if child.start_byte > end:
+            yield Atom("quoted", _unquote(source[end - start : child.start_byte - start]))
+        end = child.end_byte
+        match child.type:
+            case "simple_expansion" | "expansion":
+                yield Atom("quoted_value", _source(child), _expansion(child, state, scope, quoted=True))
+            case "command_substitution":
+                yield Atom("quoted_value", _source(child), _substitution(child, state, scope, quoted=True))
+            case "arithmetic_expansion":
+                arithmetic(child, state, scope)
+                yield Atom("quoted_value", _source(child), (Piece("dynamic", _source(child)),))
+            case "string_content" | "heredoc_content" | "$":
+                yield Atom("quoted", _unquote(child.text or b""))
+            case kind if kind == skip:
+                continue
+            case kind:
+                scope.doubt(f"{kind.replace('_', ' ')} {_source(child)!r} is not understood inside quotes")
+    if not skip and node.end_byte > end:
+        yield Atom("quoted", _unquote(source[end - start :]))
+
+
+def _unquote(source: bytes) -> str:
+    return _DOUBLE_QUOTED.sub(lambda match: match[1] or "", source.decode("utf-8", "surrogateescape"))
+
+
+def _ansi_c(node: Node, scope: Scope) -> Atom:
+    body = (node.text or b"")[2:-1]
+
+    def replaced(match: re.Match[bytes]) -> bytes:
+        name, hexadecimal, octal, short, long, control = match.groups()
+        if name:
+            return bytes([_ANSI_NAMES[name[0]]])
+        if hexadecimal or octal:
+            return bytes([int(hexadecimal or octal, 16 if hexadecimal else 8) & 255])
+        if control:
+            return bytes([control[0] & 31])
+        return chr(min(int(short or long, 16), 0x10FFFF)).encode("utf-8", "surrogatepass")
+
+    text = _ANSI.sub(replaced, body)
+    if b"\0" in text:
+        scope.doubt("a zero byte in a word")
+    return Atom("quoted", text.decode("utf-8", "surrogateescape"))
+
+
+def _substitution(node: Node, state: State, scope: Scope, *, quoted: bool) -> Value:
+    source = _source(node)
+    if source.startswith("`") and "\\" in source:
+        text = _BACKQUOTED.sub(r"\1", source[1:-1])
+        scope.substitute_text(text.replace('\\"', '"') if quoted else text, state)
+    else:
+        scope.substitute(node, state)
+    if node.type == "process_substitution":
+        return (Piece("text", PIPE_PATH),)
+    return (Piece("dynamic", source),)
+
+
+def _expansion(node: Node, state: State, scope: Scope, *, quoted: bool) -> Value:
+    unknown = (Piece("dynamic", _source(node)),)
+    inner = [child for child in node.children if child.type not in ("$", "${", "}")]
+    if not inner:
+        return unknown
+    name = _source(inner[0])
+    simple = inner[0].type in ("variable_name", "special_variable_name")
+    if len(inner) == 1 and simple:
+        return _lookup(name, state, unknown, quoted=quoted)
+    walk_nested(node, state, scope)
+    if not simple:
+        return unknown
+    operator = inner[1].type
+    if operator in ("=", ":="):
+        state.forget(name)
+    value = state.variables.get(name)
+    if operator in ("-", ":-", "=", ":=", "?", ":?") and value is not None and known(value):
+        return value
+    return unknown
+
+
+def _lookup(name: str, state: State, unknown: Value, *, quoted: bool) -> Value:
+    if name in ("@", "*"):
+        many = (Piece("dynamic", unknown[0].text, many=quoted and name == "@"),)
+        if state.positional is None or (quoted and len(state.positional) != 1):
+            return many
+        gap = (Piece("text", " "),)
+        joined = [piece for value in state.positional for piece in (*value, *gap)]
+        return tuple(joined[:-1])
+    if name.isdigit() and name != "0":
+        if state.positional is None:
+            return unknown
+        number = int(name)
+        return state.positional[number - 1] if number <= len(state.positional) else ()
+    if name == "PWD" and name not in state.variables:
+        return (Piece("text", state.cwds[0]),) if state.cwds is not None and len(state.cwds) == 1 else unknown
+    return state.variables.get(name, unknown)
+
+
+def arithmetic(node: Node, state: State, scope: Scope) -> None:
+    """Reads what an arithmetic expression runs, and forgets the variables that it may set."""
+    walk_nested(node, state, scope)
+    text = _source(node)
+    names = re.findall(r"[A-Za-z_][A-Za-z0-9_]*", text)
+    if "=" in text or "++" in text or "--" in text:
+        for name in names:
+            state.forget(name)
+    for name in names:
+        value = state.variables.get(name, ())
+        if any(mark in piece.text for piece in value if piece.kind == "text" for mark in _HIDDEN_CODE):
+            scope.doubt(f"${name} holds code and is used as a number")
+
+
+def _joined(pieces: list[Piece]) -> Iterator[Piece]:
+    run = ""
+    for piece in pieces:
+        if piece.kind == "text":
+            run += piece.text
+            continue
+        if run:
+            yield Piece("text", run)
+            run = ""
+        yield piece
+    if run:
+        yield Piece("text", run)
+
+
+def _braces(atoms: list[Atom]) -> list[list[Atom]] | None:
+    """Each word that brace expansion makes; None when there are too many."""
+    if not any(atom.kind == "bare" and "{" in atom.text for atom in atoms):
+        return [atoms]
+    results = _expand_braces(list(_characters(atoms)), 0)
+    return results if len(results) <= MAX_BRACES else None
+
+
+def _characters(atoms: list[Atom]) -> Iterator[Atom]:
+    for atom in atoms:
+        if atom.kind == "bare":
+            yield from (Atom("bare", character) for character in atom.text)
+        else:
+            yield atom
+
+
+def _expand_braces(atoms: list[Atom], start: int) -> list[list[Atom]]:
+    for opening in range(start, len(atoms)):
+        if not _is(atoms[opening], "{"):
+            continue
+        parts, closing = _split_braces(atoms, opening)
+        if closing < 0:
+            continue
+        options: list[list[Atom]]
+        if len(parts) > 1:
+            options = [option for part in parts for option in _expand_braces(part, 0)]
+        else:
+            sequence = _sequence(parts[0])
+            if sequence is None:
+                continue
+            options = sequence
+        rests = _expand_braces(atoms[closing + 1 :], 0)
+        if len(options) * len(rests) > MAX_BRACES:
+            return [[]] * (MAX_BRACES + 1)
+        return [[*atoms[:opening], *option, *rest] for option, rest in product(options, rests)]
+    return [atoms]
+
+
+def _is(atom: Atom, character: str) -> bool:
+    return atom.kind == "bare" and atom.text == character
+
+
+def _split_braces(atoms: list[Atom], opening: int) -> tuple[list[list[Atom]], int]:
+    """The parts between commas of the brace at `opening`, and where it closes (-1 when it does not)."""
+    depth = 0
+    parts: list[list[Atom]] = [[]]
+    for index in range(opening + 1, len(atoms)):
+        atom = atoms[index]
+        if _is(atom, "}") and depth == 0:
+            return parts, index
+        if _is(atom, ",") and depth == 0:
+            parts.append([])
+            continue
+        depth += _is(atom, "{") - _is(atom, "}")
+        parts[-1].append(atom)
+    return parts, -1
+
+
+def _sequence(atoms: list[Atom]) -> list[list[Atom]] | None:
+    if any(atom.kind != "bare" for atom in atoms):
+        return None
+    match = _SEQUENCE.match("".join(atom.text for atom in atoms))
+    if match is None:
+        return None
+    first, last, step = match.groups()
+    numeric = first.lstrip("-").isdigit()
+    if numeric != last.lstrip("-").isdigit():
+        return None
+    low, high = (int(first), int(last)) if numeric else (ord(first), ord(last))
+    stride = abs(int(step or 1)) or 1
+    if abs(high - low) // stride >= MAX_BRACES:
+        return [[]] * (MAX_BRACES + 1)
+    numbers = range(low, high + (1 if high >= low else -1), stride if high >= low else -stride)
+    width = max(len(first), len(last)) if any(re.match(r"-?0\d", text) for text in (first, last)) else 0
+    return [[Atom("quoted", str(number).zfill(width) if numeric else chr(number))] for number in numbers]
+
+
+def _tilde(atoms: list[Atom], state: State) -> list[Atom]:
+    """Replaces a tilde at the start, or after `name=`; the user's own is known where HOME is, another's never."""
+    named = _NAMED_TILDE.match(atoms[0].text) if atoms and atoms[0].kind == "bare" else None
+    if named:
+        first = Atom("bare", atoms[0].text[named.end() :])
+        return [Atom("bare", named[0]), *_tilde([first, *atoms[1:]], state)]
+    prefix = ""
+    for index, atom in enumerate(atoms):
+        if atom.kind != "bare":
+            if prefix and "/" not in prefix:
+                return atoms
+            break
+        prefix += atom.text
+        if "/" in prefix or index == len(atoms) - 1:
+            break
+    if not prefix.startswith("~"):
+        return atoms
+    name = prefix.split("/", 1)[0]
+    count = len(name)
+    rest: list[Atom] = []
+    for atom in atoms:
+        taken = min(count, len(atom.text)) if atom.kind == "bare" else 0
+        count -= taken
+        if not taken or atom.text[taken:]:
+            rest.append(Atom(atom.kind, atom.text[taken:], atom.value))
+    value = state.home() if name == "~" else None
+    return [Atom("quoted_value", name, value or (Piece("dynamic", name),)), *rest]
+
+
+def _fields(atoms: list[Atom], *, split: bool) -> list[Word]:
+    """Splits unquoted expansions into words and marks what is a glob."""
+    fields: list[list[Piece]] = []
+    current: list[Piece] | None = None
+    for index, atom in enumerate(atoms):
+        match atom.kind:
+            case "quoted":
+                current = [*(current or []), Piece("text", atom.text)]
+            case "bare":
+                closes = any("]" in later.text for later in atoms[index + 1 :] if later.kind == "bare")
+                current = [*(current or []), *_glob_pieces(atom.text, closes=closes)]
+            case "quoted_value":
+                current = [*(current or []), *atom.value, Piece("text", "")]
+            case "value":
+                current = _split_value(atom, fields, current, split=split)
+    if current is not None:
+        fields.append(current)
+    return [_word(pieces) for pieces in fields]
+
+
+def _split_value(
+    atom: Atom, fields: list[list[Piece]], current: list[Piece] | None, *, split: bool
+) -> list[Piece] | None:
+    for piece in atom.value:
+        if piece.kind != "text":
+            current = [*(current or []), piece._replace(many=True) if piece.kind == "dynamic" else piece]
+            continue
+        if not split:
+            current = [*(current or []), Piece("dynamic", atom.text, many=True)]
+            continue
+        for position, part in enumerate(re.split(r"[ \t\n]+", piece.text)):
+            if position and current is not None:
+                fields.append(current)
+                current = None
+            if part:
+                current = [*(current or []), *_glob_pieces(part, closes=False)]
+    return current
+
+
+def _glob_pieces(text: str, *, closes: bool) -> Iterator[Piece]:
+    for index, character in enumerate(text):
+        special = character in "*?" or (character == "[" and (closes or "]" in text[index + 1 :]))
+        yield Piece("glob" if special else "text", character)
+
+
+def _word(pieces: list[Piece]) -> Word:
+    text = "".join(piece.text for piece in pieces)
+    if any(piece.kind == "dynamic" for piece in pieces):
+        special = [index for index, piece in enumerate(pieces) if piece.kind != "text"]
+        return Word(
+            text,
+            dynamic=True,
+            prefix="".join(piece.text for piece in pieces[: special[0]]),
+            suffix="".join(piece.text for piece in pieces[special[-1] + 1 :]),
+            many=any(piece.many for piece in pieces),
+        )
+    if not any(piece.kind == "glob" for piece in pieces):
+        return Word(text)
+    pattern = "".join(piece.text if piece.kind == "glob" else escape(piece.text) for piece in pieces)
+    return Word(text, pattern=pattern)

@@ -1,0 +1,209 @@
+"""Programs that run other programs: where the inner command starts.
+
+Knows: the options of each that take a value, and what stands before the inner command. Does not know: files, policy.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from interpose.command.options import Options, may_be_option, parse_options
+from interpose.command.reading import Word
+
+_ASSIGNMENT = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """How one wrapper is called: `before` operands stand ahead of the inner command, maybe after assignments.
+
+    `elsewhere` says that the inner command may run in another folder; `queries` are options that run nothing.
+    """
+
+    takes: Options
+    before: int = 0
+    assigns: bool = False
+    elsewhere: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+
+
+WRAPPERS: dict[str, Wrapper] = {
+    "sudo": Wrapper(
+        Options.of(
+            "CDghpRrtTuU", "close-from chdir group host prompt chroot role type command-timeout other-user user"
+        ),
+        assigns=True,
+        elsewhere=("-D", "-R", "-i", "--chdir", "--chroot", "--login"),
+        queries=("-l", "--list", "-v", "--validate", "-K", "-V", "--version"),
+    ),
+    "doas": Wrapper(Options.of("aCu")),
+    "env": Wrapper(
+        Options.of("uCa", "unset chdir argv0"), assigns=True, elsewhere=("-C", "--chdir"), queries=("--version",)
+    ),
+    "nice": Wrapper(Options.of("n", "adjustment")),
+    "ionice": Wrapper(Options.of("cnpPu", "class classdata pid pgid uid")),
+    "chrt": Wrapper(Options.of("TPDp"), before=1),
+    "taskset": Wrapper(Options.of("p"), before=1),
+    "nohup": Wrapper(Options()),
+    "setsid": Wrapper(Options()),
+    "stdbuf": Wrapper(Options.of("ioe", "input output error")),
+    "time": Wrapper(Options.of("fo", "format output")),
+    "timeout": Wrapper(Options.of("ks", "kill-after signal"), before=1),
+    "gtimeout": Wrapper(Options.of("ks", "kill-after signal"), before=1),
+    "command": Wrapper(Options(), queries=("-v", "-V")),
+    "builtin": Wrapper(Options()),
+    "exec": Wrapper(Options.of("a")),
+    "coproc": Wrapper(Options()),
+    "strace": Wrapper(Options.of("aAbeEIoOpPsSuUX", "output attach user columns trace")),
+    "ltrace": Wrapper(Options.of("aAeFlnopsuwx", "output")),
+    "chroot": Wrapper(Options(), before=1, elsewhere=("*",)),
+    "unshare": Wrapper(Options.of("RwSG", "root wd setuid setgid"), elsewhere=("-R", "-w", "--root", "--wd")),
+    "nsenter": Wrapper(Options.of("tSG", "target setuid setgid"), elsewhere=("*",)),
+    "setpriv": Wrapper(Options.of("", "ruid euid rgid egid reuid regid groups inh-caps ambient-caps bounding-set")),
+    "systemd-run": Wrapper(Options.of("uptEGH", "unit property uid gid setenv working-directory"), elsewhere=("*",)),
+    "caffeinate": Wrapper(Options.of("tw")),
+    "busybox": Wrapper(Options()),
+    "toybox": Wrapper(Options()),
+    "chronic": Wrapper(Options()),
+    "fakeroot": Wrapper(Options.of("lsiub")),
+    "xvfb-run": Wrapper(Options.of("efnspw")),
+    "unbuffer": Wrapper(Options()),
+    "rlwrap": Wrapper(Options.of("bcDfgHlmPqsSt")),
+    "eatmydata": Wrapper(Options()),
+    "proxychains": Wrapper(Options.of("f")),
+    "proxychains4": Wrapper(Options.of("f")),
+    "torsocks": Wrapper(Options()),
+    "prlimit": Wrapper(Options.of("p")),
+    "numactl": Wrapper(Options.of("iNmCpP")),
+    "flock": Wrapper(Options.of("wEc", "wait timeout conflict-exit-code command"), before=1),
+}
+
+SHELLS = frozenset({"sh", "bash", "dash", "ash", "rbash"})
+"""Shells whose language is read."""
+
+OTHER_SHELLS = frozenset(
+    {"zsh", "fish", "ksh", "ksh93", "mksh", "csh", "tcsh", "elvish", "nu", "xonsh", "pwsh", "powershell", "yash"}
+)
+"""Shells whose language is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """The command inside a wrapper: its words (none for a query), and how sure the place is."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[Word, ...] = ()
+    elsewhere: bool = False
+    uncertain: bool = False
+
+
+def unwrap(name: str, words: Sequence[Word]) -> Inner:
+    """The command that the wrapper `name` runs."""
+    wrapper = WRAPPERS[name]
+    parsed = parse_options(words, wrapper.takes, permute=False)
+    elsewhere = "*" in wrapper.elsewhere or parsed.has(*wrapper.elsewhere)
+    if parsed.has(*wrapper.queries):
+        return Inner((), elsewhere=elsewhere)
+    rest = list(parsed.operands)
+    uncertain = parsed.uncertain or any(may_be_option(word) for word in rest[: wrapper.before])
+    rest = rest[wrapper.before :]
+    assignments: list[Word] = []
+    while wrapper.assigns and rest and _assigns(rest[0]):
+        assignments.append(rest.pop(0))
+    if name == "env" and parsed.options and rest and rest[0].text == "-":
+        rest = rest[1:]
+    return Inner(tuple(rest), tuple(assignments), elsewhere, uncertain)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellCall:
+    """How a shell was started: with a text (`-c`), with a script file, or reading its input."""
+
+    kind: Literal["text", "script", "input", "none", "uncertain"]
+    word: Word | None = None
+    arguments: tuple[Word, ...] = ()
+
+
+def shell_call(words: Sequence[Word]) -> ShellCall:
+    """What a call of sh or bash runs."""
+    text = False
+    index = 0
+    reads_input = False
+    while index < len(words):
+        word = words[index]
+        if word.dynamic and may_be_option(word):
+            return ShellCall("uncertain", word)
+        if not word.text.startswith(("-", "+")) or word.text == "-":
+            break
+        index += 1
+        if word.text == "--":
+            break
+        if word.text in ("--version", "--help"):
+            return ShellCall("none")
+        if word.text.startswith("--"):
+            index += word.text in ("--rcfile", "--init-file")
+            continue
+        text |= "c" in word.text and word.text.startswith("-")
+        reads_input |= "s" in word.text and word.text.startswith("-")
+        index += word.text[-1] in "oO"
+    operands = tuple(words[index:])
+    if text:
+        return ShellCall("text", operands[0], operands[1:]) if operands else ShellCall("none")
+    if reads_input or not operands:
+        return ShellCall("input", None, operands)
+    return ShellCall("script", operands[0], operands[1:])
+
+
+FindAction: TypeAlias = tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindCall:
+    """What a find does: its starting points, the commands it runs, whether it deletes, and a name all must have."""
+
+    roots: tuple[Word, ...]
+    runs: tuple[FindAction, ...] = ()
+    deletes: bool = False
+    writes: tuple[Word, ...] = ()
+    name: Word | None = None
+
+
+_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_FIND_WRITES = frozenset({"-fprint", "-fprint0", "-fls", "-fprintf"})
+_FIND_CHOICES = frozenset({"-o", "-or", "!", "-not", "(", ","})
+
+
+def find_call(words: Sequence[Word]) -> FindCall:
+    """Reads find's roots and actions."""
+    index = 0
+    while index < len(words) and words[index].text in ("-H", "-L", "-P"):
+        index += 1
+    start = index
+    while index < len(words) and not words[index].text.startswith(("-", "(", "!")):
+        index += 1
+    roots = tuple(words[start:index]) or (Word("."),)
+    tests = words[index:]
+    texts = [word.text for word in tests]
+    runs: list[FindAction] = []
+    for position, text in enumerate(texts):
+        if text in _FIND_RUNS:
+            end = next((stop for stop in range(position + 1, len(texts)) if _ends(texts, stop)), len(texts))
+            runs.append(tuple(tests[position + 1 : end]))
+    names = [tests[position + 1] for position, text in enumerate(texts[:-1]) if text == "-name"]
+    simple = len(names) == 1 and names[0].plain and not _FIND_CHOICES.intersection(texts)
+    return FindCall(
+        roots=roots,
+        runs=tuple(runs),
+        deletes="-delete" in texts,
+        writes=tuple(tests[position + 1] for position, text in enumerate(texts[:-1]) if text in _FIND_WRITES),
+        name=names[0] if simple else None,
+    )
+
+
+def _ends(texts: Sequence[str], position: int) -> bool:
+    return texts[position] == ";" or (texts[position] == "+" and texts[position - 1] == "{}")
+
+
+def _assigns(word: Word) -> bool:
+    return _ASSIGNMENT.match(word.prefix if word.dynamic else word.text) is not None

@@ -1,0 +1,126 @@
+"""Command patterns against readings."""
+
+import pytest
+
+from interpose.command import CommandPattern, Found, NotFound, PathPatterns, match_paths, read_command
+from interpose.contracts.decisions import Unknown
+
+FORCE = "git push --force|-f"
+RECURSIVE = "rm -r|-R|--recursive"
+
+
+def ask(pattern: str, text: str) -> str:
+    """The kind of answer of a pattern about a command line."""
+    reading = read_command(text, cwd="/w", home="/h")
+    return type(CommandPattern.parse(pattern).match(reading)).__name__
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "answer"),
+    [
+        (RECURSIVE, "rm -rf build", "Found"),
+        (RECURSIVE, "rm -f build -R", "Found"),
+        (RECURSIVE, "rm --recursive=x", "Found"),
+        (RECURSIVE, "rm --rec x", "Found"),
+        (RECURSIVE, "/bin/rm -r x", "Found"),
+        (RECURSIVE, "sudo -u root rm -r x", "Found"),
+        (RECURSIVE, "env -i A=1 nice -n 5 rm -r x", "Found"),
+        (RECURSIVE, "bash -c 'cd y; rm -r x'", "Found"),
+        (RECURSIVE, "bash -euo pipefail -c 'rm -r x'", "Found"),
+        (RECURSIVE, "sh <<EOF\nrm -r x\nEOF", "Found"),
+        (RECURSIVE, "echo $(rm -r x)", "Found"),
+        (RECURSIVE, "cat <(rm -r x)", "Found"),
+        (RECURSIVE, "\\rm -r x", "Found"),
+        (RECURSIVE, "'r'\"m\" -r x", "Found"),
+        (RECURSIVE, "R=rm; $R -r x", "Found"),
+        (RECURSIVE, "O=-rf; rm $O x", "Found"),
+        (RECURSIVE, "find . -exec rm -r {} +", "Found"),
+        (RECURSIVE, "ls | xargs rm -r", "Found"),
+        (RECURSIVE, "eval 'rm -r x'", "Found"),
+        (RECURSIVE, "rm x", "NotFound"),
+        (RECURSIVE, "rm -- -r", "NotFound"),
+        (RECURSIVE, "echo rm -r x", "NotFound"),
+        (RECURSIVE, "grep 'rm -r' f # rm -r x", "NotFound"),
+        (RECURSIVE, "git commit -m 'rm -r x'", "NotFound"),
+        (RECURSIVE, "cat <<EOF\nrm -r x\nEOF", "NotFound"),
+        (RECURSIVE, "rm *.pyc", "NotFound"),
+        (RECURSIVE, "python -c 'import shutil'", "NotFound"),
+        (RECURSIVE, 'rm "./$X"', "NotFound"),
+        (RECURSIVE, "rm $X", "Unknown"),
+        (RECURSIVE, "rm *", "Unknown"),
+        (RECURSIVE, "$X -r y", "Unknown"),
+        (RECURSIVE, "ls $X", "NotFound"),
+        (RECURSIVE, 'bash -c "$X"', "Unknown"),
+        (RECURSIVE, "curl x | sh", "Unknown"),
+        (RECURSIVE, "zsh -c 'ls'", "Unknown"),
+        (RECURSIVE, "rm -r (", "Unknown"),
+        (FORCE, "git push --force", "Found"),
+        (FORCE, "git -C x -c a.b=c push origin main -f", "Found"),
+        (FORCE, "git --git-dir x push --force", "Found"),
+        (FORCE, "git push --force-with-lease", "NotFound"),
+        (FORCE, "git commit -m push --force", "NotFound"),
+        (FORCE, "git add $X", "NotFound"),
+        (FORCE, "git $X --force", "Unknown"),
+        (FORCE, "git push $X", "Unknown"),
+        ("npm publish", "npm publish --dry-run", "Found"),
+        ("npm publish", "npm run publish", "Found"),
+        ("npm publish", "npm test", "NotFound"),
+        ("find -delete", "find . -delete", "Found"),
+        ("find -delete", "find . -type d -depth -empty -ls", "NotFound"),
+        ("rm|unlink", "unlink x", "Found"),
+        ("*", "make", "Found"),
+        ("sudo", "sudo ls", "Found"),
+        ("kubectl delete *", "kubectl -n x delete pod y", "Found"),
+    ],
+)  # fmt: skip
+def test_answers(pattern: str, text: str, answer: str) -> None:
+    """Each command line gets the one right answer."""
+    assert ask(pattern, text) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "empty"),
+        ("-r rm", "column 1"),
+        ("rm -r||-R", "column 4"),
+        ("rm -r|x", "mixes"),
+        ("rm 'a b'", "quote at column 4"),
+        ("rm --", "bare"),
+    ],
+)
+def test_a_wrong_pattern_says_where_and_what(text: str, part: str) -> None:
+    """A pattern that makes no sense names the place and the way out."""
+    with pytest.raises(ValueError, match=part):
+        CommandPattern.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "access", "answer"),
+    [
+        ("cat .env", "read", Found),
+        ("cat ./sub/../.env", "read", Found),
+        ("cat < .env", "read", Found),
+        ("cp .env x", "read", Found),
+        ("echo x > .env", "write", Found),
+        ("echo x > .env", "read", NotFound),
+        ("tee .env", "write", Found),
+        ("rm .env", "remove", Found),
+        ("rm -r .", "remove", Found),
+        ("rm -r build", "remove", NotFound),
+        ("mv .env y", "remove", Found),
+        ("cp a/.env .", "write", Found),
+        ("cat .e*", "read", Found),
+        ("cat *", "read", NotFound),
+        ("cat .env.example", "read", NotFound),
+        ("cat $X", "read", Unknown),
+        ("python x.py", "read", NotFound),
+        ("grep .env README.md", "read", NotFound),
+        ("apply_patch <<'E'\n*** Begin Patch\n*** Update File: a\n*** Move to: .env\n*** End Patch\nE", "write", Found),
+    ],
+)
+def test_files(text: str, access: str, answer: type) -> None:
+    """A file is found however it is named, and by what happens to it."""
+    patterns = PathPatterns([".env", ".env.*", "!.env.example"], root="/w", home="/h")
+    reading = read_command(text, cwd="/w", home="/h")
+    assert isinstance(match_paths(reading, patterns, {access}), answer)  # type: ignore[arg-type]
