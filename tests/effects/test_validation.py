@@ -1,5 +1,6 @@
 """effects.validation: every issue with its path, no partial values."""
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -73,7 +74,9 @@ def test_what_is_no_object_is_one_issue_at_the_source(value: Any) -> None:
     assert issue.message.startswith("expected an object with a kind, found ")
 
 
-@pytest.mark.parametrize("kind", ["require_validation", "record_memory_candidate", "BLOCK_TOOL", "", None, ["x"], {}])
+@pytest.mark.parametrize(
+    "kind", ["require_validation", "record_memory_candidate", "BLOCK_TOOL", "", None, ["x"], {}, date(2026, 1, 1)]
+)
 def test_an_unknown_kind_is_one_issue_and_stops(kind: Any) -> None:
     """Unknown and removed kinds are refused at `kind` with all that is possible, and nothing else is looked at."""
     (issue,) = validate_effect({"kind": kind, "extra": 1}).issues

@@ -4,18 +4,11 @@ Knows: which values are answers. Does not know: which registration gave them, or
 """
 
 import inspect
-from collections.abc import Sequence
 from typing import get_args
 
 from interpose.contracts.decisions import Unknown
-from interpose.contracts.effects import (
-    ANNOTATION_SEVERITIES,
-    REMINDER_SEVERITIES,
-    AnnotateToolResult,
-    BlockTool,
-    Effect,
-    InjectReminder,
-)
+from interpose.contracts.effects import Effect
+from interpose.effects.fields import EFFECT_FIELDS
 
 MESSAGE_MAX_CHARS = 2000
 """A failure's text is cut to this; the exception of a handler may quote anything."""
@@ -57,31 +50,20 @@ def failure_text(error: BaseException) -> str:
     return f"{name}: {text}"[:MESSAGE_MAX_CHARS] if text else name
 
 
-def _check_effect(effect: object) -> None:
+def _check_effect(effect: Effect) -> None:
     if type(effect) not in _EFFECT_CLASSES:
         raise TypeError(f"returned {_sort(effect)} among its effects; expected one of the eight effect classes")
 
-    for name in effect.__slots__:  # type: ignore[attr-defined]
-        value = getattr(effect, name)
-        if name == "severity":
-            _check_severity(effect, value)
-        elif not isinstance(value, str):
-            raise TypeError(f"returned {type(effect).__name__}.{name} as {_sort(value)}; expected text")
+    fields = EFFECT_FIELDS[effect.kind]
+    for name in fields.texts.values():
+        text = getattr(effect, name)
+        if not isinstance(text, str):
+            raise TypeError(f"returned {type(effect).__name__}.{name} as {_sort(text)}; expected text")
 
-
-def _check_severity(effect: object, severity: object) -> None:
-    allowed: Sequence[str | None]
-    match effect:
-        case InjectReminder():
-            allowed = (None, *REMINDER_SEVERITIES)
-        case AnnotateToolResult():
-            allowed = (None, *ANNOTATION_SEVERITIES)
-        case BlockTool():
-            allowed = ("hard-block",)
-        case _:
-            return
-    if severity not in allowed:
-        raise TypeError(f"returned {type(effect).__name__}.severity {severity!r}; expected one of {allowed}")
+    severity = getattr(effect, "severity", None)
+    if severity not in fields.severities and (severity is not None or fields.severity_required):
+        expected = ", ".join(fields.severities)
+        raise TypeError(f"returned {type(effect).__name__}.severity {severity!r}; expected one of {expected}")
 
 
 def _close(answer: object) -> None:

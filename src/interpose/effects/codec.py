@@ -8,20 +8,17 @@ from typing import TypeVar
 from interpose.contracts.effects import Effect
 from interpose.contracts.errors import ConfigError
 from interpose.contracts.json import Json
+from interpose.effects.fields import EFFECT_FIELDS
 from interpose.effects.rules import Rule
-from interpose.effects.validation import Invalid, Valid, effect_fields, validate_effect, validate_rule
+from interpose.effects.validation import Invalid, Valid, validate_effect, validate_rule
 
 _T = TypeVar("_T")
 
 
 def effect_to_json(effect: Effect) -> dict[str, Json]:
     """A plain object: `kind` first, an absent severity left out."""
-    fields = effect_fields(effect.kind)
-    value: dict[str, Json] = {"kind": effect.kind}
-    if fields is None:  # a kind without fields is not one of the eight classes
-        return value
-
-    value |= {name: getattr(effect, field) for name, field in fields.texts.items()}
+    texts = EFFECT_FIELDS[effect.kind].texts
+    value: dict[str, Json] = {"kind": effect.kind, **{name: getattr(effect, field) for name, field in texts.items()}}
     severity = getattr(effect, "severity", None)
     if severity is not None:
         value["severity"] = severity

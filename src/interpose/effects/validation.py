@@ -5,30 +5,14 @@ Knows: the closed vocabulary and the field names of the JSON form. Does not know
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from interpose.contracts.decisions import OnUnknown
-from interpose.contracts.effects import (
-    ANNOTATION_SEVERITIES,
-    EFFECT_KINDS,
-    HOOKS,
-    REMINDER_SEVERITIES,
-    AnnotateToolResult,
-    BlockTool,
-    Effect,
-    HandlerKind,
-    InjectReminder,
-    LockTools,
-    Mode,
-    NotifyOperator,
-    ProtectPath,
-    Registration,
-    RequestContinuation,
-    RequireTool,
-)
+from interpose.contracts.effects import EFFECT_KINDS, HOOKS, Effect, HandlerKind, Mode, Registration
 from interpose.contracts.json import Json
+from interpose.effects.fields import EFFECT_FIELDS, EffectFields
 from interpose.effects.rules import Rule
 
 _T = TypeVar("_T", covariant=True)
@@ -60,49 +44,13 @@ class Invalid:
     issues: tuple[Issue, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EffectFields:
-    """How one kind of effect looks in JSON: required texts, its severities, and the class it becomes.
-
-    `texts` maps JSON names to field names; `severities` is empty where the kind has none.
-    """
-
-    build: Callable[..., Effect]
-    texts: Mapping[str, str]
-    severities: tuple[str, ...] = ()
-    severity_required: bool = False
-
-
-def effect_fields(kind: str) -> EffectFields | None:
-    """The fields of an effect kind, or None when there is no such kind."""
-    match kind:
-        case "inject_reminder":
-            return EffectFields(InjectReminder, {"message": "message"}, REMINDER_SEVERITIES)
-        case "annotate_tool_result":
-            return EffectFields(AnnotateToolResult, {"message": "message"}, ANNOTATION_SEVERITIES)
-        case "block_tool":
-            return EffectFields(BlockTool, {"reason": "reason"}, ("hard-block",), severity_required=True)
-        case "protect_path":
-            return EffectFields(ProtectPath, {"path": "path", "reason": "reason"})
-        case "request_continuation":
-            return EffectFields(RequestContinuation, {"message": "message"})
-        case "require_tool":
-            return EffectFields(RequireTool, {"toolName": "tool_name"})
-        case "lock_tools":
-            return EffectFields(LockTools, {})
-        case "notify_operator":
-            return EffectFields(NotifyOperator, {"message": "message", "key": "key"})
-        case _:
-            return None
-
-
 def validate_effect(value: Json, source: str = "$") -> Valid[Effect] | Invalid:
     """The effect that a JSON value says, or all of its issues with paths that start at `source`. Never raises."""
     if not isinstance(value, dict):
         return Invalid((Issue(source, f"expected an object with a kind, found {_named(value)}"),))
 
     kind = value.get("kind")
-    fields = effect_fields(kind) if isinstance(kind, str) else None
+    fields = EFFECT_FIELDS.get(kind) if isinstance(kind, str) else None
     if fields is None:
         found = "is missing" if "kind" not in value else f"{_named(kind)} is not an effect kind"
         return Invalid((Issue(f"{source}.kind", f"{found}; expected one of {', '.join(EFFECT_KINDS)}"),))
