@@ -1,0 +1,228 @@
+"""What of a messages request is new, and how the session's edits are written into it.
+
+Knows: messages, content blocks, tool results. Does not know: verdicts.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from interpose.contracts.json import Json, JsonObject
+from interpose.contracts.verdict import ToolChoice
+from interpose.gateway.api import Edits, NewResult, NewTurn, ResultEdit, Rewritten, TurnEdit
+from interpose.gateway.bodies import (
+    RawObject,
+    content_digest,
+    content_text,
+    last_assistant,
+    open_array,
+    open_body,
+    open_object,
+    raw_text,
+    role_of,
+    value_of,
+)
+from interpose.gateway.wording import REMINDER_OPEN
+from interpose.wire.jsonbytes import write_json
+from interpose.wire.strictjson import read_arguments
+
+_RESULT_MARK = b'"tool_result"'
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+
+
+class _Kinds(msgspec.Struct):
+    content: str | list[_Block] = ""
+
+
+_KINDS = msgspec.json.Decoder(_Kinds)
+
+
+class AnthropicRequest:
+    """The port `RequestView`. Raises Unreadable when the body is not JSON or its messages are no list."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._top = open_body(body)
+        self._messages = [bytes(raw) for raw in open_array(self._top.get("messages"))]
+        self._roles = [role_of(msgspec.Raw(message)) for message in self._messages]
+        self._new_from = last_assistant(self._roles) + 1
+        model = value_of(self._top.get("model"))
+        self.model = model if isinstance(model, str) else None
+        newest = self._newest_prompt()
+        self.turn = newest if newest and newest.position >= self._new_from else None
+        self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
+        self.results = tuple(self._new_results())
+
+    def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
+        """The body with all edits; the client's own bytes when there is none."""
+        messages = [self._edited(position, edits) for position in range(len(self._messages))]
+        choice = self._choice(tool_choice)
+        if choice is None and all(new is old for new, old in zip(messages, self._messages, strict=True)):
+            return Rewritten(self._body)
+
+        top = dict(self._top)
+        top["messages"] = msgspec.Raw(write_json([msgspec.Raw(message) for message in messages]))
+        if choice is not None:
+            top["tool_choice"] = choice
+        return Rewritten(write_json(top), choice_applied=choice is not None)
+
+    def _newest_prompt(self) -> NewTurn | None:
+        for position in range(len(self._messages) - 1, -1, -1):
+            if self._roles[position] != "user" or _carries_results(self._messages[position]):
+                continue
+            content = value_of(open_object(msgspec.Raw(self._messages[position])).get("content"))
+            prompt = _prompt_text(content)
+            if prompt.strip():
+                return NewTurn(position, content_digest(content), prompt)
+        return None
+
+    def _new_results(self) -> Iterator[NewResult]:
+        for message in self._messages[self._new_from :]:
+            if _RESULT_MARK not in message:
+                continue
+            for block in _blocks(message):
+                if isinstance(block, dict) and block.get("type") == "tool_result":
+                    yield self._result(block)
+
+    def _result(self, block: JsonObject) -> NewResult:
+        call_id = str(block.get("tool_use_id") or "")
+        name, arguments, problem = self._call(call_id)
+        content = block.get("content", "")
+        return NewResult(
+            call_id=call_id,
+            digest=content_digest(content),
+            name=name,
+            arguments=arguments,
+            output=content_text(content),
+            is_error=block.get("is_error") is True,
+            problem=problem,
+        )
+
+    def _call(self, call_id: str) -> tuple[str, JsonObject, str | None]:
+        mark = call_id.encode("utf-8", "replace")
+        for position in range(self._new_from - 1, -1, -1):
+            message = self._messages[position]
+            if self._roles[position] != "assistant" or mark not in message:
+                continue
+            for raw in _raw_blocks(message):
+                block = open_object(raw)
+                if value_of(block.get("type")) == "tool_use" and value_of(block.get("id")) == call_id:
+                    arguments, problem = read_arguments(bytes(block.get("input") or b""))
+                    return str(value_of(block.get("name")) or ""), arguments or {}, problem
+        return "", {}, "the call that this result answers is not in the history"
+
+    def _edited(self, position: int, edits: Edits) -> bytes:
+        """The message with its edits; the same object when there are none."""
+        message = self._messages[position]
+        if self._roles[position] != "user":
+            return message
+        has_results = bool(edits.edited_calls) and _RESULT_MARK in message
+        if not has_results and position not in edits.edited_positions:
+            return message
+
+        fields = open_object(msgspec.Raw(message))
+        content = value_of(fields.get("content"))
+        turn = edits.turn_edit(position, content_digest(content)) if position in edits.edited_positions else None
+        blocks = [msgspec.Raw(_text_block(content))] if isinstance(content, str) else _raw_blocks(message)
+        edited = [_edited_block(block, edits) for block in blocks]
+        if turn is not None and not turn.is_empty:
+            edited = _reminded(edited, turn)
+        if len(edited) == len(blocks) and all(new is old for new, old in zip(edited, blocks, strict=True)):
+            return message
+
+        fields["content"] = msgspec.Raw(write_json(edited))
+        return write_json(fields)
+
+    def _choice(self, wanted: ToolChoice | None) -> msgspec.Raw | None:
+        if wanted is None or "tools" not in self._top:
+            return None
+        if wanted.mode == "none":
+            return msgspec.Raw(write_json({"type": "none"}))
+
+        names = [value_of(open_object(tool).get("name")) for tool in open_array(self._top["tools"])]
+        thinking = value_of(self._top.get("thinking"))
+        is_thinking = isinstance(thinking, dict) and thinking.get("type") != "disabled"
+        if wanted.tool_name not in names or is_thinking:
+            return None
+        return msgspec.Raw(write_json({"type": "tool", "name": wanted.tool_name}))
+
+
+def _carries_results(message: bytes) -> bool:
+    try:
+        content = _KINDS.decode(message).content
+    except msgspec.DecodeError:
+        return True
+    return isinstance(content, list) and any(block.type == "tool_result" for block in content)
+
+
+def _raw_blocks(message: bytes) -> list[msgspec.Raw]:
+    content = open_object(msgspec.Raw(message)).get("content")
+    if content is None or not bytes(content).startswith(b"["):
+        return []
+    return open_array(content)
+
+
+def _blocks(message: bytes) -> list[Json]:
+    return [value_of(raw) for raw in _raw_blocks(message)]
+
+
+def _prompt_text(content: Json) -> str:
+    """What the person wrote: text blocks, without those that the agent itself put in as reminders."""
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        return ""
+    return content_text([block for block in content if not _is_reminder(block)])
+
+
+def _is_reminder(block: Json) -> bool:
+    text = block.get("text") if isinstance(block, dict) else None
+    return isinstance(text, str) and text.lstrip().startswith(REMINDER_OPEN)
+
+
+def _text_block(text: str) -> bytes:
+    return write_json({"type": "text", "text": text})
+
+
+def _reminded(blocks: list[msgspec.Raw], turn: TurnEdit) -> list[msgspec.Raw]:
+    """The reminder before the first text of the person; results stay first, as the API demands."""
+    values = [value_of(block) for block in blocks]
+    place = next(
+        (
+            at
+            for at, value in enumerate(values)
+            if isinstance(value, dict) and value.get("type") == "text" and not _is_reminder(value)
+        ),
+        len(blocks),
+    )
+    return [*blocks[:place], msgspec.Raw(_text_block(turn.reminder)), *blocks[place:]]
+
+
+def _edited_block(raw: msgspec.Raw, edits: Edits) -> msgspec.Raw:
+    if _RESULT_MARK not in bytes(raw):
+        return raw
+    value = value_of(raw)
+    if not isinstance(value, dict) or value.get("type") != "tool_result":
+        return raw
+    edit = edits.result_edit(str(value.get("tool_use_id") or ""), content_digest(value.get("content", "")))
+    if edit is None or edit.is_empty:
+        return raw
+
+    fields = open_object(raw)
+    fields["content"] = _edited_content(fields, value.get("content"), edit)
+    return msgspec.Raw(write_json(fields))
+
+
+def _edited_content(fields: RawObject, content: Json, edit: ResultEdit) -> msgspec.Raw:
+    if not isinstance(content, list):
+        return raw_text(edit.applied(content if isinstance(content, str) else ""))
+
+    blocks = open_array(fields["content"])
+    if edit.replacement is not None:
+        blocks = [msgspec.Raw(_text_block(edit.replacement))]
+    if edit.addition:
+        blocks = [*blocks, msgspec.Raw(_text_block(edit.addition))]
+    return msgspec.Raw(write_json(blocks))

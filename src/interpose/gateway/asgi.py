@@ -1,0 +1,101 @@
+"""One HTTP request as ASGI gives it: the way in and the way out.
+
+Knows: ASGI's messages. Does not know: APIs, policy.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
+from typing import Any, TypeAlias
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+HeaderList: TypeAlias = list[tuple[bytes, bytes]]
+
+
+class ClientGone(Exception):  # noqa: N818 - an event, told to whoever reads the body
+    """The client hung up while its body was read."""
+
+
+class Incoming:
+    """A request's body, and the news that its client hung up. One task reads the body, one waits for the news."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._is_read = asyncio.Event()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises ClientGone when the client hangs up before its end."""
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            if body := message.get("body", b""):
+                yield body
+            if not message.get("more_body", False):
+                self._is_read.set()
+                return
+
+    async def whole(self, limit: int) -> bytes | None:
+        """The body, or None as soon as it is longer than `limit` bytes. Raises ClientGone."""
+        pieces: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks():
+            size += len(chunk)
+            if size > limit:
+                return None
+            pieces.append(chunk)
+        return b"".join(pieces)
+
+    async def gone(self) -> None:
+        """Returns when the client hangs up after its body was read."""
+        await self._is_read.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+class Outgoing:
+    """A reply. Waits where the client reads slowly, so that the upstream is read no faster."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status: int | None = None
+
+    async def start(self, status: int, headers: HeaderList) -> None:
+        """Sends the head."""
+        self.status = status
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def write(self, data: bytes) -> None:
+        """Sends a piece of the body."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self) -> None:
+        """Ends the body. A reply that never ends is cut off by the server, which is how a broken one is told."""
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def whole(self, status: int, headers: HeaderList, body: bytes) -> None:
+        """A reply in one piece; its length is added to the headers."""
+        await self.start(status, [*headers, (b"content-length", str(len(body)).encode())])
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def unless_gone(incoming: Incoming, story: Coroutine[Any, Any, None]) -> bool:
+    """Runs `story` to its end; cancels it when the client hangs up, and is False then. Raises what `story` raises."""
+    work = asyncio.ensure_future(story)
+    news = asyncio.ensure_future(incoming.gone())
+    try:
+        await asyncio.wait((work, news), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            return False
+        work.result()
+    except ClientGone:
+        return False
+    finally:
+        work.cancel()
+        news.cancel()
+        await asyncio.gather(work, news, return_exceptions=True)
+    return True

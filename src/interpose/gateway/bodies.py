@@ -1,0 +1,108 @@
+"""Request bodies, edited as a tree of which only the touched branches are rewritten.
+
+Knows: how to take a JSON object apart into raw members and back, how contents of messages are compared.
+Does not know: any API's shape.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from interpose.contracts.json import Json
+from interpose.gateway.api import Unreadable
+from interpose.kernel.canonical import canonical_hash
+from interpose.wire.jsonbytes import read_json, tidied
+
+RawObject: TypeAlias = dict[str, msgspec.Raw]
+
+_OBJECT = msgspec.json.Decoder(RawObject)
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class _Role(msgspec.Struct):
+    role: str = ""
+
+
+_ROLE = msgspec.json.Decoder(_Role)
+
+
+def open_body(body: bytes) -> RawObject:
+    """The members of the request. Raises Unreadable when it is not a JSON object."""
+    try:
+        return _OBJECT.decode(tidied(body))
+    except msgspec.ValidationError:
+        raise Unreadable("the body is JSON, but not an object") from None
+    except ValueError as error:
+        raise Unreadable(f"the body is not JSON: {error}") from None
+
+
+def open_object(raw: msgspec.Raw) -> RawObject:
+    """The members of an inner object. Raises Unreadable when it is something else."""
+    try:
+        return _OBJECT.decode(raw)
+    except msgspec.DecodeError as error:
+        raise Unreadable(f"an object was expected: {error}") from None
+
+
+def open_array(raw: msgspec.Raw | None) -> list[msgspec.Raw]:
+    """The items of an inner array; none for a missing one. Raises Unreadable when it is something else."""
+    if raw is None:
+        return []
+    try:
+        return _ARRAY.decode(raw)
+    except msgspec.DecodeError as error:
+        raise Unreadable(f"an array was expected: {error}") from None
+
+
+def value_of(raw: msgspec.Raw | None) -> Json:
+    """The plain value; None for a missing one. Raises Unreadable when it cannot be read."""
+    if raw is None:
+        return None
+    try:
+        return read_json(bytes(raw))
+    except ValueError as error:
+        raise Unreadable(f"a part of the body cannot be read: {error}") from None
+
+
+def role_of(raw: msgspec.Raw) -> str:
+    """The role of a message; "" when it has none."""
+    try:
+        return _ROLE.decode(raw).role
+    except msgspec.DecodeError:
+        return ""
+
+
+def raw_text(text: str) -> msgspec.Raw:
+    """A string as a raw member."""
+    return msgspec.Raw(msgspec.json.encode(text))
+
+
+def last_assistant(roles: list[str]) -> int:
+    """The position of the model's last message; -1 when it said nothing yet."""
+    return max((position for position, role in enumerate(roles) if role == "assistant"), default=-1)
+
+
+def content_digest(content: Json) -> str:
+    """Equal for contents that say the same.
+
+    Clients move `cache_control` marks, and turn a string into a list with one text block, between two requests.
+    """
+    return canonical_hash(_comparable([{"type": "text", "text": content}] if isinstance(content, str) else content))
+
+
+def content_text(content: Json) -> str:
+    """The text that the model sees of a content: a string, or its text blocks joined by line ends."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = [item.get("text") for item in content if isinstance(item, dict) and item.get("type") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _comparable(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _comparable(item) for key, item in value.items() if key != "cache_control"}
+    if isinstance(value, list):
+        return [_comparable(item) for item in value]
+    return value

@@ -1,0 +1,57 @@
+"""A call as chat completions write it: function, custom (free text), and the older `function_call`.
+
+Knows: the members of a call. Does not know: streams, messages.
+"""
+
+from typing import Any
+
+from interpose.contracts.json import Json, JsonObject
+from interpose.gateway.api import ProposedCall
+from interpose.wire.jsonbytes import write_json
+from interpose.wire.strictjson import read_arguments
+
+LEGACY = "function_call"
+
+
+def legacy_id(name: str) -> str:
+    """The id under which a call without an id is known; its result names the function only."""
+    return f"{LEGACY}:{name}"
+
+
+def read_call(entry: JsonObject) -> ProposedCall:
+    """The call that one complete item of `tool_calls` proposes."""
+    call_id = str(entry.get("id") or "")
+    function, custom = entry.get("function"), entry.get("custom")
+    if isinstance(function, dict):
+        return _named(call_id, function)
+    if isinstance(custom, dict):
+        return ProposedCall(call_id, str(custom.get("name") or ""), {"input": custom.get("input")})
+    return ProposedCall(call_id, str(entry.get("type") or ""), {}, "a call of a kind that cannot be read")
+
+
+def read_legacy_call(function: JsonObject) -> ProposedCall:
+    """The call that a complete `function_call` proposes."""
+    return _named(legacy_id(str(function.get("name") or "")), function)
+
+
+def with_arguments(entry: JsonObject, arguments: JsonObject) -> dict[str, Any]:
+    """The item of `tool_calls` with other arguments; all its other members stay."""
+    custom = entry.get("custom")
+    if isinstance(custom, dict) and not isinstance(entry.get("function"), dict):
+        return {**entry, "custom": {**custom, "input": arguments.get("input")}}
+    return {**entry, "function": legacy_with_arguments(entry.get("function"), arguments)}
+
+
+def legacy_with_arguments(function: Json, arguments: JsonObject) -> dict[str, Any]:
+    """The `function` or `function_call` with other arguments."""
+    return {**(function if isinstance(function, dict) else {}), "arguments": write_json(arguments).decode()}
+
+
+def _named(call_id: str, function: JsonObject) -> ProposedCall:
+    name = str(function.get("name") or "")
+    given = function.get("arguments")
+    if given is None:
+        given = ""
+    text = given if isinstance(given, str) else write_json(given)  # some servers send the object itself
+    arguments, problem = read_arguments(text)
+    return ProposedCall(call_id, name, arguments or {}, problem)

@@ -1,0 +1,158 @@
+"""The calls that one choice of a chat stream is proposing, put together from their deltas.
+
+Knows: how deltas of calls belong together, and how a choice looks whose calls were refused or changed.
+Does not know: events, order of choices.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from interpose.contracts.json import Json, JsonObject
+from interpose.contracts.verdict import Verdict
+from interpose.gateway.api import ProposedCall
+from interpose.gateway.chat.calls import LEGACY, legacy_with_arguments, read_call, read_legacy_call, with_arguments
+from interpose.gateway.wording import refused_line
+from interpose.wire.strictjson import join_pieces
+
+_PIECED = {"function": ("arguments", "name"), "custom": ("input", "name")}
+
+
+@dataclass(slots=True)
+class PartialCall:
+    """One call on its way in: members as they came first, its text in pieces."""
+
+    index: Json
+    is_legacy: bool
+    entry: dict[str, Any] = field(default_factory=dict)
+    pieces: list[str] = field(default_factory=list)
+
+    def add(self, delta: JsonObject) -> None:
+        """Takes one delta of this call. Members that come later join the earlier ones; texts are pieces."""
+        for key, value in delta.items():
+            if key in _PIECED and isinstance(value, dict):
+                self._add_body(key, value)
+            elif value is not None and (key != "id" or not self.entry.get("id")):
+                self.entry[key] = value
+
+    def complete(self) -> dict[str, Any]:
+        """The whole call, as a reply that is not streamed would have it."""
+        entry = dict(self.entry)
+        for key, (text_key, _) in _PIECED.items():
+            if isinstance(entry.get(key), dict):
+                given = entry[key].get(text_key)
+                text = given if given is not None and not isinstance(given, str) else join_pieces(self.pieces)
+                entry[key] = {**entry[key], text_key: text}
+        return entry
+
+    def proposed(self) -> ProposedCall:
+        """What is to be judged."""
+        entry = self.complete()
+        return read_legacy_call(entry["function"]) if self.is_legacy else read_call(entry)
+
+    def _add_body(self, key: str, body: JsonObject) -> None:
+        text_key, name_key = _PIECED[key]
+        known = self.entry.setdefault(key, {})
+        for name, value in body.items():
+            if name == text_key and isinstance(value, str):
+                self.pieces.append(value)
+            elif name == name_key and isinstance(value, str):
+                known[name] = known.get(name, "") + value
+            elif value is not None:
+                known[name] = value
+
+
+@dataclass(slots=True)
+class Choice:
+    """What one choice of the stream has said so far about calls."""
+
+    calls: list[PartialCall] = field(default_factory=list)
+    raw: bytearray = field(default_factory=bytearray)
+    frame: JsonObject | None = None
+    role: Json = None
+    has_text: bool = False
+    is_late: bool = False
+    closed: set[Json] = field(default_factory=set)
+    released: int = 0
+    refused: int = 0
+
+    def add(self, delta: JsonObject) -> None:
+        """Takes the calls of one delta; what would change a call that has been judged is left out."""
+        self.role = self.role or delta.get("role")
+        entries = delta.get("tool_calls")
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict):
+                self._add_entry(entry)
+        if isinstance(delta.get(LEGACY), dict) and LEGACY not in self.closed:
+            self._slot(LEGACY, is_legacy=True).add({"function": delta[LEGACY]})
+
+    def take(self) -> list[PartialCall]:
+        """The calls that are held, which are then nobody's but the caller's."""
+        calls, self.calls = self.calls, []
+        self.closed.update(call.index for call in calls)
+        return calls
+
+    def _add_entry(self, entry: JsonObject) -> None:
+        index = entry.get("index")
+        if index is None:
+            index = self._guessed_index(entry)
+        index = index if isinstance(index, int | str) else str(index)
+        slot = next((call for call in reversed(self.calls) if call.index == index), None)
+        if slot is not None and _is_another(slot, entry):
+            slot = PartialCall(index, is_legacy=False)
+            self.calls.append(slot)
+        if slot is None and index in self.closed:
+            return
+        (slot or self._slot(index, is_legacy=False)).add(entry)
+
+    def _guessed_index(self, entry: JsonObject) -> Json:
+        """Servers that leave the index out start a call with its id."""
+        if not self.calls:
+            return 0
+        last = self.calls[-1]
+        begins = bool(entry.get("id")) and entry.get("id") != last.entry.get("id")
+        return len(self.calls) if begins else last.index
+
+    def _slot(self, index: Json, *, is_legacy: bool) -> PartialCall:
+        for call in self.calls:
+            if call.index == index:
+                return call
+        self.calls.append(PartialCall(index, is_legacy))
+        return self.calls[-1]
+
+
+def rewritten_deltas(
+    choice: Choice, calls: list[PartialCall], verdicts: list[Verdict]
+) -> tuple[list[dict[str, Any]], int]:
+    """The deltas that stand in the place of the held ones, and how many calls are left in them.
+
+    Refusals are told as content, ahead of the calls that are left, which are counted anew from where they were.
+    """
+    told = [refused_line(call.proposed().name, v) for call, v in zip(calls, verdicts, strict=True) if not v.allowed]
+    deltas: list[dict[str, Any]] = []
+    if told:
+        text = "\n\n".join(told)
+        deltas.append({"content": f"\n\n{text}" if choice.has_text else text})
+    left = 0
+    for call, verdict in zip(calls, verdicts, strict=True):
+        if verdict.allowed:
+            deltas.append(_delta(call, verdict.arguments, choice.released + left))
+            left += 1
+    if deltas and choice.role is not None:
+        deltas[0] = {"role": choice.role, **deltas[0]}
+    return deltas, left
+
+
+def _delta(call: PartialCall, arguments: JsonObject | None, index: int) -> dict[str, Any]:
+    entry = call.complete()
+    if call.is_legacy:
+        function = entry["function"]
+        return {LEGACY: function if arguments is None else legacy_with_arguments(function, arguments)}
+    if arguments is not None:
+        entry = with_arguments(entry, arguments)
+    return {"tool_calls": [{**entry, "index": index}]}
+
+
+def _is_another(slot: PartialCall, entry: JsonObject) -> bool:
+    """Whether a delta begins a second call under an index that is taken, as some servers write parallel calls."""
+    call_id = entry.get("id")
+    return bool(call_id) and bool(slot.entry.get("id")) and call_id != slot.entry["id"]

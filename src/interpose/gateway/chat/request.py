@@ -1,0 +1,186 @@
+"""What of a chat request is new, and how the session's edits are written into it.
+
+Knows: roles, contents, tool messages. Does not know: verdicts.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from interpose.contracts.json import Json, JsonObject
+from interpose.contracts.verdict import ToolChoice
+from interpose.gateway.api import Edits, NewResult, NewTurn, ProposedCall, ResultEdit, Rewritten, TurnEdit
+from interpose.gateway.bodies import (
+    content_digest,
+    content_text,
+    last_assistant,
+    open_array,
+    open_body,
+    open_object,
+    role_of,
+    value_of,
+)
+from interpose.gateway.chat.calls import LEGACY, legacy_id, read_call, read_legacy_call
+from interpose.gateway.wording import REMINDER_OPEN
+from interpose.wire.jsonbytes import write_json
+
+_RESULT_ROLES = ("tool", "function")
+
+
+class ChatRequest:
+    """The port `RequestView`. Raises Unreadable when the body is not JSON or its messages are no list."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._top = open_body(body)
+        self._messages = [bytes(raw) for raw in open_array(self._top.get("messages"))]
+        self._roles = [role_of(msgspec.Raw(message)) for message in self._messages]
+        self._new_from = last_assistant(self._roles) + 1
+        model = value_of(self._top.get("model"))
+        self.model = model if isinstance(model, str) else None
+        newest = self._newest_prompt()
+        self.turn = newest if newest and newest.position >= self._new_from else None
+        self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
+        self.results = tuple(self._new_results())
+
+    def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
+        """The body with all edits; the client's own bytes when there is none."""
+        messages = [self._edited(position, edits) for position in range(len(self._messages))]
+        choice = self._choice(tool_choice)
+        if choice is None and all(new is old for new, old in zip(messages, self._messages, strict=True)):
+            return Rewritten(self._body)
+
+        top = dict(self._top)
+        top["messages"] = msgspec.Raw(write_json([msgspec.Raw(message) for message in messages]))
+        if choice is not None:
+            top["tool_choice"] = choice
+        return Rewritten(write_json(top), choice_applied=choice is not None)
+
+    def _newest_prompt(self) -> NewTurn | None:
+        for position in range(len(self._messages) - 1, -1, -1):
+            if self._roles[position] != "user":
+                continue
+            content = self._field(position, "content")
+            prompt = _prompt_text(content)
+            if prompt.strip():
+                return NewTurn(position, content_digest(content), prompt)
+        return None
+
+    def _new_results(self) -> Iterator[NewResult]:
+        for position in range(self._new_from, len(self._messages)):
+            if self._roles[position] not in _RESULT_ROLES:
+                continue
+            call_id = self._call_id(position)
+            name, arguments, problem = self._call(call_id)
+            content = self._field(position, "content")
+            yield NewResult(
+                call_id=call_id,
+                digest=content_digest(content),
+                name=name,
+                arguments=arguments,
+                output=content_text(content),
+                problem=problem,
+            )
+
+    def _call_id(self, position: int) -> str:
+        if self._roles[position] == "function":
+            return legacy_id(str(self._field(position, "name") or ""))
+        return str(self._field(position, "tool_call_id") or "")
+
+    def _call(self, call_id: str) -> tuple[str, JsonObject, str | None]:
+        for position in range(self._new_from - 1, -1, -1):
+            if self._roles[position] != "assistant":
+                continue
+            message = value_of(msgspec.Raw(self._messages[position]))
+            for call in _calls(message):
+                if call.call_id == call_id:
+                    return call.name, call.arguments, call.problem
+        return "", {}, "the call that this result answers is not in the history"
+
+    def _edited(self, position: int, edits: Edits) -> bytes:
+        """The message with its edits; the same object when there are none."""
+        message = self._messages[position]
+        role = self._roles[position]
+        if role in _RESULT_ROLES and edits.edited_calls:
+            return self._edited_result(position, edits)
+        if role != "user" or position not in edits.edited_positions:
+            return message
+
+        content = self._field(position, "content")
+        turn = edits.turn_edit(position, content_digest(content))
+        if turn is None or turn.is_empty:
+            return message
+        return self._with_content(position, _reminded(content, turn))
+
+    def _edited_result(self, position: int, edits: Edits) -> bytes:
+        content = self._field(position, "content")
+        edit = edits.result_edit(self._call_id(position), content_digest(content))
+        if edit is None or edit.is_empty:
+            return self._messages[position]
+        return self._with_content(position, _annotated(content, edit))
+
+    def _field(self, position: int, name: str) -> Json:
+        return value_of(open_object(msgspec.Raw(self._messages[position])).get(name))
+
+    def _with_content(self, position: int, content: Json) -> bytes:
+        fields = open_object(msgspec.Raw(self._messages[position]))
+        return write_json({**fields, "content": content})
+
+    def _choice(self, wanted: ToolChoice | None) -> msgspec.Raw | None:
+        if wanted is None or "tools" not in self._top:
+            return None
+        if wanted.mode == "none":
+            return msgspec.Raw(b'"none"')
+
+        tools = [value_of(tool) for tool in open_array(self._top["tools"])]
+        functions = [tool.get("function") for tool in tools if isinstance(tool, dict)]
+        if wanted.tool_name not in [function.get("name") for function in functions if isinstance(function, dict)]:
+            return None
+        return msgspec.Raw(write_json({"type": "function", "function": {"name": wanted.tool_name}}))
+
+
+def _calls(message: Json) -> Iterator[ProposedCall]:
+    if not isinstance(message, dict):
+        return
+    calls = message.get("tool_calls")
+    for entry in calls if isinstance(calls, list) else ():
+        if isinstance(entry, dict):
+            yield read_call(entry)
+    if isinstance(message.get(LEGACY), dict):
+        yield read_legacy_call(message[LEGACY])
+
+
+def _prompt_text(content: Json) -> str:
+    """What the person wrote: text parts, without those that the agent itself put in as reminders."""
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        return ""
+    return content_text([part for part in content if not _is_reminder(part)])
+
+
+def _is_reminder(part: Json) -> bool:
+    text = part.get("text") if isinstance(part, dict) else None
+    return isinstance(text, str) and text.lstrip().startswith(REMINDER_OPEN)
+
+
+def _reminded(content: Json, turn: TurnEdit) -> Json:
+    """A string stays a string: many servers that speak this API take no list."""
+    if not isinstance(content, list):
+        return f"{turn.reminder}\n\n{content}"
+    place = next(
+        (
+            at
+            for at, part in enumerate(content)
+            if isinstance(part, dict) and part.get("type") == "text" and not _is_reminder(part)
+        ),
+        len(content),
+    )
+    return [*content[:place], {"type": "text", "text": turn.reminder}, *content[place:]]
+
+
+def _annotated(content: Json, edit: ResultEdit) -> Json:
+    if not isinstance(content, list):
+        return edit.applied(content if isinstance(content, str) else "")
+    parts = content if edit.replacement is None else [{"type": "text", "text": edit.replacement}]
+    return [*parts, {"type": "text", "text": edit.addition}] if edit.addition else parts

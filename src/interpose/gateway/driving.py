@@ -1,0 +1,61 @@
+"""A codec driven without a socket: for tests, benchmarks and recorded traffic.
+
+Knows: the protocol of `Steps`. Does not know: where bytes come from.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from interpose.contracts.verdict import Verdict
+from interpose.gateway.api import Codec, Dropped, ProposedCall, Steps
+
+
+@dataclass(slots=True)
+class Driven:
+    """What came out, in the order it left, what was asked, and what was dropped."""
+
+    writes: list[bytes] = field(default_factory=list)
+    asked: list[ProposedCall] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+
+    @property
+    def body(self) -> bytes:
+        """All writes joined."""
+        return b"".join(self.writes)
+
+    def drive(self, steps: Steps, judge: Callable[[ProposedCall], Verdict]) -> None:
+        """Runs `steps` to their end, asking `judge`."""
+        answer: Verdict | None = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration:
+                return
+            answer = None
+            match step:
+                case bytes():
+                    self.writes.append(step)
+                case ProposedCall():
+                    self.asked.append(step)
+                    answer = judge(step)
+                case Dropped():
+                    self.dropped.append(step)
+
+
+def drive_stream(
+    codec: Codec, chunks: Iterable[bytes], judge: Callable[[ProposedCall], Verdict], fault: str | None = None
+) -> Driven:
+    """A whole streamed reply, cut as `chunks` says; `fault` is what its upstream died of."""
+    driven = Driven()
+    stream = codec.stream()
+    for chunk in chunks:
+        driven.drive(stream.feed(chunk), judge)
+    driven.drive(stream.finish(fault), judge)
+    return driven
+
+
+def drive_reply(codec: Codec, body: bytes, judge: Callable[[ProposedCall], Verdict]) -> Driven:
+    """A whole reply. Raises Unreadable when it is not JSON."""
+    driven = Driven()
+    driven.drive(codec.reply(body), judge)
+    return driven

@@ -1,0 +1,52 @@
+"""Errors of the gateway's own, in the shape of the API that the client speaks.
+
+Knows: the error bodies of the APIs. Does not know: why something failed.
+"""
+
+from interpose.contracts.json import Json
+from interpose.gateway.api import ApiName
+from interpose.wire.jsonbytes import write_json
+from interpose.wire.sse import SseEvent
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+_GEMINI_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    502: "UNAVAILABLE",
+    503: "UNAVAILABLE",
+    529: "UNAVAILABLE",
+}
+
+
+def error_body(api: ApiName, status: int, message: str) -> bytes:
+    """An error reply's JSON body."""
+    return write_json(_error(api, status, message))
+
+
+def error_event(api: ApiName, message: str, newline: bytes = b"\n") -> bytes:
+    """An error in the middle of a stream, as the API's clients expect it."""
+    name = "error" if api == "anthropic" else None
+    return SseEvent.build(name, write_json(_error(api, 502, message)), newline).raw
+
+
+def _error(api: ApiName, status: int, message: str) -> Json:
+    kind = _TYPES.get(status, "api_error")
+    match api:
+        case "anthropic":
+            return {"type": "error", "error": {"type": kind, "message": message}}
+        case "gemini":
+            return {"error": {"code": status, "message": message, "status": _GEMINI_STATUS.get(status, "UNKNOWN")}}
+        case "chat" | "responses":
+            return {"error": {"message": message, "type": kind, "param": None, "code": None}}

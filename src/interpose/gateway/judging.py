@@ -1,0 +1,158 @@
+"""The questions that one exchange asks the policy, and what their verdicts come to on the wire.
+
+Knows: points, verdicts, the session's ledger. Does not know: any API's shape, sockets.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from interpose.contracts.journal import Record, Step
+from interpose.contracts.ports import Clock, Journal, Policy
+from interpose.contracts.stages import Context, Point, ToolCall, ToolResult, TurnStart
+from interpose.contracts.verdict import Refusal, ToolChoice, Verdict
+from interpose.contracts.wording import withheld_text
+from interpose.gateway.api import Dropped, NewResult, NewTurn, ProposedCall, RequestView, ResultEdit, TurnEdit
+from interpose.gateway.ledger import SessionLedger
+from interpose.gateway.wording import refusal_line, reminder_block, result_addition
+from interpose.kernel.boundary import fault_line, guarded_async
+from interpose.kernel.ids import random_id
+
+UNKNOWN_TOOL = "unknown"
+"""What a result's tool is called when the history does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """The policy as one exchange sees it. Used by that exchange's task only."""
+
+    policy: Policy
+    context: Context
+    ledger: SessionLedger
+    journal: Journal
+    clock: Clock
+
+    async def news(self, request: RequestView) -> tuple[TurnEdit, ToolChoice | None]:
+        """Judges what is new in the request, results first; what the newest turn and the tools are told."""
+        wanted: ToolChoice | None = None
+        for result in request.results:
+            edit = await self.ledger.result_once(result, partial(self._result, result))
+            wanted = edit.tool_choice or wanted
+        turn = TurnEdit()
+        if request.turn is not None:
+            turn = await self.ledger.turn_once(request.turn, partial(self._turn, request.turn))
+            wanted = turn.tool_choice or wanted
+        return turn, wanted
+
+    async def call(self, call: ProposedCall) -> Verdict:
+        """The verdict on a proposed call; a policy that fails refuses it."""
+        point = ToolCall(
+            context=self.context,
+            call_id=call.call_id,
+            tool_name=call.name,
+            arguments=call.arguments,
+            problem=call.problem,
+        )
+        verdict = await self._judge(point)
+        if verdict.allowed:
+            self.ledger.remember_call(call.call_id, verdict)
+        return verdict
+
+    def told(self, call: ProposedCall, verdict: Verdict) -> None:
+        """Journals that what the verdict says has left for the client."""
+        outcome = "released" if verdict.arguments is None else "rewritten"
+        if not verdict.allowed:
+            outcome = "refused"
+        refusal = verdict.refusal or Refusal("", "")
+        self._record(
+            "applied",
+            verdict.action,
+            stage="tool.call",
+            call=call,
+            outcome=outcome,
+            handler=refusal.handler,
+            reason=refusal.reason,
+        )
+
+    def dropped(self, dropped: Dropped) -> None:
+        """Journals that a held call never reaches the client."""
+        call = ProposedCall(dropped.call_id, dropped.name, {})
+        self._record("failed", random_id("a"), stage="tool.call", call=call, outcome="dropped", reason=dropped.reason)
+
+    async def _result(self, result: NewResult) -> ResultEdit | None:
+        called = self.ledger.call_verdict(result.call_id)
+        name = result.name or UNKNOWN_TOOL
+        verdict = await self._judge(
+            ToolResult(
+                context=self.context,
+                call_id=result.call_id,
+                tool_name=name,
+                arguments=result.arguments,
+                output=result.output,
+                is_error=result.is_error,
+                annotations=called.annotations if called else (),
+                problem=result.problem,
+            )
+        )
+        if verdict.outcome == "off":
+            return None
+        return ResultEdit(
+            addition=result_addition(verdict, called.reminders if called else ()),
+            replacement=None if verdict.allowed else withheld_text(name, verdict.refusal or Refusal("interpose", "")),
+            tool_choice=verdict.tool_choice or (called.tool_choice if called else None),
+        )
+
+    async def _turn(self, turn: NewTurn) -> TurnEdit | None:
+        verdict = await self._judge(TurnStart(context=self.context, prompt=turn.prompt))
+        if verdict.outcome == "off":
+            return None
+        refusal = verdict.refusal if not verdict.allowed else None
+        return TurnEdit(
+            reminder=reminder_block(verdict.reminders),
+            refusal=refusal_line("the turn", refusal) if refusal else None,
+            tool_choice=verdict.tool_choice,
+        )
+
+    async def _judge(self, point: Point) -> Verdict:
+        """The verdict; a policy that raises, which it must not, refuses what has not happened yet."""
+        return await guarded_async(
+            lambda: self.policy.judge_async(point), failure=lambda error: self._failed(point, error)
+        )
+
+    def _failed(self, point: Point, error: Exception) -> Verdict:
+        action = random_id("a")
+        reason = f"the policy failed: {fault_line(error)}"
+        self._record("failed", action, stage=point.stage, reason=reason)
+        if not isinstance(point, ToolCall):
+            return Verdict(action=action, stage=point.stage, outcome="allowed")
+        return Verdict(action=action, stage=point.stage, outcome="refused", refusal=Refusal("interpose", reason))
+
+    def _record(
+        self,
+        step: Step,
+        action: str,
+        *,
+        stage: str,
+        call: ProposedCall | None = None,
+        outcome: str = "",
+        handler: str = "",
+        reason: str = "",
+    ) -> None:
+        self.journal.write(
+            Record(
+                at=self.clock.now(),
+                action=action,
+                step=step,
+                stage=stage,
+                mount="wire",
+                workspace=self.context.workspace,
+                session=self.context.session,
+                turn=self.context.turn or "",
+                launch=self.context.launch or "",
+                agent=self.context.agent or "",
+                wire_name=call.name if call else "",
+                call_id=call.call_id if call else "",
+                handler=handler,
+                outcome=outcome,
+                reason=reason,
+            )
+        )

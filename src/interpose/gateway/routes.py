@@ -1,0 +1,107 @@
+"""What a request is, told from its path and headers.
+
+Knows: the APIs' paths, clients' headers. Does not know: bodies, upstream addresses.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from interpose.gateway.api import ApiName
+
+Kind: TypeAlias = Literal["judged", "not_judged_yet", "plain"]
+
+SESSION_HEADERS = (b"x-interpose-session", b"x-claude-code-session-id", b"session-id", b"thread-id", b"x-session-id")
+"""Headers that name a session, the most telling first."""
+
+_LAUNCH = re.compile(rb"/l/([^/?#]*)")
+_GEMINI_CALL = re.compile(r":(generateContent|streamGenerateContent)$")
+_AGENTS = (
+    ("claude-cli/", "claude-code"),
+    ("codex", "codex"),
+    ("geminicli", "gemini-cli"),
+    ("opencode/", "opencode"),
+)
+_AGENT_APIS: Mapping[str, ApiName] = {"claude-code": "anthropic", "gemini-cli": "gemini"}
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """The headers of one request, names in lower case as ASGI gives them."""
+
+    raw: tuple[tuple[bytes, bytes], ...]
+
+    @classmethod
+    def of(cls, raw: Iterable[tuple[bytes, bytes]]) -> "Headers":
+        """From ASGI's list."""
+        return cls(tuple((bytes(name), bytes(value)) for name, value in raw))
+
+    def get(self, name: bytes) -> str | None:
+        """The first value of the header `name`, or None."""
+        for known, value in self.raw:
+            if known == name:
+                return value.decode("latin-1")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which API a request speaks, and whether its content is judged."""
+
+    api: ApiName
+    kind: Kind
+
+
+def split_launch(raw_path: bytes) -> tuple[str | None, bytes]:
+    """The secret of the launch prefix, or None, and the path without it."""
+    found = _LAUNCH.match(raw_path)
+    if found is None:
+        return None, raw_path
+    rest = raw_path[found.end() :]
+    return found.group(1).decode("latin-1"), rest if rest.startswith(b"/") else b"/" + rest
+
+
+def route_of(method: str, path: str, headers: Headers, agent: str | None) -> Route:
+    """What a request is. `path` is decoded and has no launch prefix; doubled and final slashes do not count."""
+    path = "/" + "/".join(part for part in path.split("/") if part)
+    if method == "POST":
+        if path.endswith("/v1/messages"):
+            return Route("anthropic", "judged")
+        if path.endswith("/chat/completions"):
+            return Route("chat", "judged")
+        if path.endswith("/responses"):
+            return Route("responses", "not_judged_yet")
+        if _GEMINI_CALL.search(path):
+            return Route("gemini", "not_judged_yet")
+    return Route(_api_of(path, headers, agent), "plain")
+
+
+def session_of(headers: Headers) -> str | None:
+    """The session that the client names, or None."""
+    return next((value for name in SESSION_HEADERS if (value := headers.get(name))), None)
+
+
+def agent_of(headers: Headers) -> str | None:
+    """The agent that the client says it is, or None."""
+    said = (headers.get(b"user-agent") or "").lower()
+    return next((agent for mark, agent in _AGENTS if said.startswith(mark)), None)
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port, in lower case."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name.partition("]")[0] + "]"
+    return name.partition(":")[0]
+
+
+def _api_of(path: str, headers: Headers, agent: str | None) -> ApiName:
+    """Three APIs share some paths, such as the list of models; their headers tell them apart."""
+    if headers.get(b"anthropic-version") or "/v1/messages" in path or "/v1/complete" in path:
+        return "anthropic"
+    if headers.get(b"x-goog-api-key") or "/v1beta" in path or ("/models/" in path and ":" in path):
+        return "gemini"
+    if headers.get(b"x-api-key"):
+        return "anthropic"
+    return _AGENT_APIS.get(agent or "", "chat")

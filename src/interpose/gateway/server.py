@@ -1,0 +1,207 @@
+"""The way in: the one module that knows the HTTP server.
+
+Knows: binding, threads, draining. Does not know: what it serves.
+"""
+
+import asyncio
+import contextlib
+import errno
+import socket
+import threading
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+
+from interpose.contracts.errors import ConfigError, MisuseError
+from interpose.gateway.asgi import App
+
+START_TIMEOUT_S = 15.0
+DRAIN_TIMEOUT_S = 10.0
+"""How long open streams may go on after the server was told to stop."""
+
+
+class Server:
+    """A bound address that serves `app` once it is told to. Signals are the caller's business.
+
+    Raises ConfigError when the address cannot be bound.
+    """
+
+    def __init__(
+        self, app: App, *, host: str = "127.0.0.1", port: int = 0, drain_timeout_s: float = DRAIN_TIMEOUT_S
+    ) -> None:
+        self._socket = _bound(host, port)
+        self._server = _QuietServer(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=max(1, round(drain_timeout_s)),
+                h11_max_incomplete_event_size=65536,
+            )
+        )
+
+    @property
+    def port(self) -> int:
+        """The port that was bound."""
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it."""
+        host = self._socket.getsockname()[0]
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    async def serve(self, on_started: Callable[[], None] | None = None) -> None:
+        """Serves on the running loop until `stop`, then lets open streams end.
+
+        `on_started` is called once requests are accepted.
+        """
+        self._server.on_started = on_started
+        await self._server.serve(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """Asks the server to take no more connections and to end when the open ones have. Any thread may call it."""
+        self._server.should_exit = True
+
+    def close(self) -> None:
+        """Gives the address back; for a server that never served."""
+        self._socket.close()
+
+
+async def serve(
+    app: App,
+    *,
+    host: str,
+    port: int,
+    drain_timeout_s: float = DRAIN_TIMEOUT_S,
+    on_bound: Callable[[Server], None] | None = None,
+) -> None:
+    """Binds and serves until `Server.stop`; `on_bound` is given the server before its first request.
+
+    Raises ConfigError when the address cannot be bound.
+    """
+    server = Server(app, host=host, port=port, drain_timeout_s=drain_timeout_s)
+    try:
+        if on_bound is not None:
+            on_bound(server)
+        await server.serve()
+    finally:
+        server.close()
+
+
+class ThreadedServer:
+    """A server in a thread of its own: `with ThreadedServer(app, host="127.0.0.1", port=0) as server: server.url`.
+
+    Leaving waits for open streams, at most `drain_timeout_s`. Raises ConfigError when the address cannot be bound.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        drain_timeout_s: float = DRAIN_TIMEOUT_S,
+    ) -> None:
+        self._server = Server(app, host=host, port=port, drain_timeout_s=drain_timeout_s)
+        self._thread = threading.Thread(target=self._run, name="interpose-gateway", daemon=True)
+        self._started = threading.Event()
+        self._fault: BaseException | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it."""
+        return self._server.url
+
+    @property
+    def port(self) -> int:
+        """The port that was bound."""
+        return self._server.port
+
+    def start(self) -> Self:
+        """Starts the thread and waits until requests are accepted. Raises MisuseError when that fails."""
+        self._thread.start()
+        if not self._started.wait(START_TIMEOUT_S) or self._fault is not None:
+            self.stop()
+            raise MisuseError(f"the server did not start: {self._fault or 'it takes too long'}") from self._fault
+        return self
+
+    def stop(self) -> None:
+        """Stops and waits for the thread; idempotent."""
+        self._server.stop()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._server.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._server.serve(self._started.set))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the thread's end; told to whoever waits in `start`
+            self._fault = error
+        finally:
+            self._started.set()
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Makes uvloop's loops where it is installed; None leaves the choice to asyncio."""
+    try:
+        import uvloop  # noqa: PLC0415 - not there on every platform
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+class _QuietServer(uvicorn.Server):
+    """Leaves signals to the caller, in whichever thread it runs, and says when it has started."""
+
+    on_started: Callable[[], None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.on_started is not None:
+            self.on_started()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    where = f"port {port} on {host}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise ConfigError(where, f"no such address: {error}", "choose another host") from error
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(2048)
+    except OSError as error:
+        made.close()
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                where, "is taken by another program", "stop that one, or choose another port with --port"
+            ) from error
+        raise ConfigError(where, f"cannot be used: {error.strerror}", "choose another port with --port") from error
+    made.setblocking(False)
+    return made

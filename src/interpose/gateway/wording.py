@@ -1,0 +1,36 @@
+"""The one line in which a reply or a request says what interpose did.
+
+Knows: words. Does not know: any API.
+"""
+
+from collections.abc import Sequence
+
+from interpose.contracts.verdict import Refusal, Reminder, Verdict
+from interpose.contracts.wording import annotation_lines, refusal_text
+
+REMINDER_OPEN = "<system-reminder>"
+REMINDER_CLOSE = "</system-reminder>"
+
+
+def refusal_line(tool: str, refusal: Refusal) -> str:
+    """What stands in the reply in the place of a refused call."""
+    return f"[interpose] {refusal_text(tool, refusal)}"
+
+
+def refused_line(tool: str, verdict: Verdict) -> str:
+    """As `refusal_line`, of a verdict; one that names no refusal gets words all the same."""
+    return refusal_line(tool, verdict.refusal or Refusal("interpose", "no reason was given"))
+
+
+def reminder_block(reminders: Sequence[Reminder]) -> str:
+    """All reminders of one moment as one block, repeats left out; "" for none."""
+    messages = list(dict.fromkeys(reminder.message for reminder in reminders))
+    if not messages:
+        return ""
+    return f"{REMINDER_OPEN}\n" + "\n\n".join(messages) + f"\n{REMINDER_CLOSE}"
+
+
+def result_addition(verdict: Verdict, earlier: Sequence[Reminder] = ()) -> str:
+    """What a result's verdict adds to its text: annotation lines, then reminders, the call's `earlier` ones first."""
+    pieces = (annotation_lines(verdict.annotations), reminder_block([*earlier, *verdict.reminders]))
+    return "\n\n".join(piece for piece in pieces if piece)

@@ -1,0 +1,134 @@
+"""Server-sent events: read to the letter of the WHATWG text, kept byte for byte.
+
+Knows: lines, fields, the byte order mark, where an event ends. Does not know: what the data means, sockets.
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from interpose.contracts.errors import InterposeError
+
+EVENT_BYTES_MAX = 64 * 1024 * 1024
+"""An event longer than this is not waited for."""
+
+_BOM = b"\xef\xbb\xbf"
+_LINE = re.compile(rb"([^\r\n]*)(\r\n|\n|\r|\Z)")
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_EVENT_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_LONGEST_END = 4
+
+
+class EventTooLong(InterposeError):  # noqa: N818 - says what is wrong with the peer
+    """The peer sent more than `EVENT_BYTES_MAX` bytes without ending an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class SseEvent:
+    """One event as it came. `raw` holds all its bytes, its blank line included; fields are read when asked for."""
+
+    raw: bytes
+
+    @classmethod
+    def build(cls, name: str | None, data: bytes, newline: bytes = b"\n") -> Self:
+        """A new event with one data line; `data` must not contain line ends."""
+        head = b"event: " + name.encode() + newline if name else b""
+        return cls(head + b"data: " + data + newline + newline)
+
+    @property
+    def name(self) -> str:
+        """The event's name; `message` when it has none, as the text says."""
+        found = b""
+        for line, _ in _lines(self.raw):
+            field, value = _field(line)
+            if field == b"event":
+                found = value
+        return found.decode("utf-8", "replace") or "message"
+
+    @property
+    def data(self) -> bytes | None:
+        """The data lines, joined by LF; None when there is none, and then nobody is told of this event."""
+        values = [value for line, _ in _lines(self.raw) for field, value in (_field(line),) if field == b"data"]
+        return b"\n".join(values) if values else None
+
+    @property
+    def newline(self) -> bytes:
+        """The line end that this event uses."""
+        found = _LINE_END.search(self.raw)
+        return found.group() if found else b"\n"
+
+    def with_data(self, data: bytes) -> "SseEvent":
+        """The same event with `data` (no line ends in it) as its only data line.
+
+        All other lines and all line ends stay as they are.
+        """
+        pieces: list[bytes] = []
+        placed = False
+        for line, end in _lines(self.raw):
+            if _field(line)[0] != b"data":
+                pieces += (line, end)
+                continue
+            if not placed:
+                bom = _BOM if line.startswith(_BOM) else b""
+                pieces += (bom, b"data: ", data, end)
+                placed = True
+
+        if placed:
+            return SseEvent(b"".join(pieces))
+        return SseEvent(b"data: " + data + self.newline + self.raw)
+
+
+class SseReader:
+    """Splits a stream into events, wherever the network cut it. One stream, one reader; not for several threads."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._searched = 0
+
+    def feed(self, data: bytes) -> list[SseEvent]:
+        """The events that `data` completes. Raises EventTooLong when an event does not end.
+
+        An event that ends in a lone CR is complete only when the next byte shows that no LF belongs to it.
+        """
+        buffer = self._buffer
+        buffer += data
+        events: list[SseEvent] = []
+        start = 0
+        position = self._searched
+        while (found := _EVENT_END.search(buffer, position)) is not None:
+            end = found.end()
+            if end == len(buffer) and buffer[-1] == 0x0D:
+                break
+            events.append(SseEvent(bytes(buffer[start:end])))
+            start = position = end
+
+        del buffer[:start]
+        self._searched = max(0, len(buffer) - _LONGEST_END)
+        if len(buffer) > EVENT_BYTES_MAX:
+            raise EventTooLong(f"an event of more than {EVENT_BYTES_MAX} bytes does not end")
+        return events
+
+    def finish(self) -> tuple[list[SseEvent], bytes]:
+        """At the end of the stream: the event that waited for its last byte, and what is left of an unfinished one.
+
+        A reader to the letter discards the rest; readers that do not are common.
+        """
+        rest = bytes(self._buffer)
+        self._buffer.clear()
+        self._searched = 0
+        found = _EVENT_END.search(rest)
+        if found is None or found.end() != len(rest):
+            return [], rest
+        return [SseEvent(rest)], b""
+
+
+def _lines(raw: bytes) -> list[tuple[bytes, bytes]]:
+    lines: list[tuple[bytes, bytes]] = _LINE.findall(raw)
+    return lines if lines[-1] != (b"", b"") else lines[:-1]
+
+
+def _field(line: bytes) -> tuple[bytes, bytes]:
+    """The field's name and value; a comment has the name "" (only the first line of a stream may carry the mark)."""
+    name, _, value = line.removeprefix(_BOM).partition(b":")
+    return name, value.removeprefix(b" ")
