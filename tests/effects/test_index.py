@@ -62,8 +62,11 @@ def test_scopes() -> None:
 
 
 def test_blocking_counts_only_for_what_matches() -> None:
-    """A blocking registration makes its own hook and tools blocking, and no others."""
-    index = RegistrationIndex((emitting("waits", tool_names=("fetch",), blocking=True), emitting("quick")))
+    """A blocking registration makes its own hook and tools blocking, and no others; one without `evaluate` none."""
+    asynchronous = Registration("later", "d", HOOKS, blocking=True)
+    index = RegistrationIndex(
+        (emitting("waits", tool_names=("fetch",), blocking=True), emitting("quick"), asynchronous)
+    )
     assert index.find("before_tool", "fetch", ()).blocking
     assert not index.find("before_tool", "read", ()).blocking
     assert not index.find("after_tool", "fetch", ()).blocking
