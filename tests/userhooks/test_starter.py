@@ -1,0 +1,125 @@
+"""userhooks.starter: the file `interpose init` writes does what it says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpose.catalog.reading import read_call
+from interpose.contracts.decisions import Unknown
+from interpose.contracts.effects import BlockTool, EvaluationContext, HookInput, InjectReminder
+from interpose.userhooks.loading import HookFile, LoadedHooks, load_user_hooks
+from interpose.userhooks.starter import STARTER
+
+
+def starter(tmp_path: Path) -> LoadedHooks:
+    """The starter as a project's file."""
+    path = tmp_path / "hooks.yaml"
+    path.write_text(STARTER)
+    return load_user_hooks([HookFile("project", path)], root=str(tmp_path), home="/home/ann")
+
+
+def answers(loaded: LoadedHooks, tool: str, arguments: dict[str, Any]) -> dict[str, object]:
+    """What each hook that is asked about the call says, silence left out."""
+    form = read_call("claude-code", tool, arguments)
+    given = HookInput("before_tool", tool_name=form.name, tool_aliases=form.aliases, tool_args=form.input)
+    said: dict[str, object] = {}
+    for found in loaded.registrations:
+        if "before_tool" in found.hooks and found.evaluate and form.name in (found.tool_names or ()):
+            said[found.id] = found.evaluate(given, EvaluationContext())
+    return {name: answer for name, answer in said.items() if answer}
+
+
+def test_the_starter_has_three_hooks_and_no_issue(tmp_path: Path) -> None:
+    """And its first line points editors at the schema beside it."""
+    loaded = starter(tmp_path)
+
+    assert loaded.issues == ()
+    assert [hook.id for hook in loaded.hooks] == ["no-recursive-delete", "protect-secrets", "remind-tests"]
+    assert STARTER.splitlines()[0] == "# yaml-language-server: $schema=hooks.schema.json"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf build",
+        "rm -fr /",
+        "cd x && rm --recursive y",
+        "sudo rm -R z",
+        "find . -name '*.o' -delete",
+        "rm -r -f a",
+    ],
+)
+def test_recursive_deletes_are_refused(tmp_path: Path, command: str) -> None:
+    """However they are written."""
+    said = answers(starter(tmp_path), "Bash", {"command": command})
+
+    assert isinstance(said["no-recursive-delete"], tuple)
+    assert isinstance(said["no-recursive-delete"][0], BlockTool)
+
+
+@pytest.mark.parametrize(
+    "command", ["rm build/a.o", "ls -r", "echo 'rm -rf /'", "find . -name '*.o'", "git status", "make -r"]
+)
+def test_other_commands_run(tmp_path: Path, command: str) -> None:
+    """Single files may be removed, and words about deleting are only words."""
+    assert answers(starter(tmp_path), "Bash", {"command": command}) == {}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Read", {"file_path": ".env"}),
+        ("Read", {"file_path": "deploy/.env.production"}),
+        ("Write", {"file_path": "certs/server.key", "content": ""}),
+        ("Edit", {"file_path": "server.pem", "old_string": "a", "new_string": "b"}),
+        ("Bash", {"command": "cat .env | base64"}),
+        ("Bash", {"command": "cp .env backup.txt"}),
+        ("Bash", {"command": "rm .env"}),
+        ("Read", {"file_path": "/home/ann/.ssh/id_ed25519"}),
+        ("Read", {"file_path": "/home/ann/.ssh/config"}),
+        ("Grep", {"pattern": "KEY", "path": ".env"}),
+    ],
+)
+def test_secrets_are_out_of_reach(tmp_path: Path, tool: str, arguments: dict[str, Any]) -> None:
+    """By every tool that names a file."""
+    said = answers(starter(tmp_path), tool, arguments)
+
+    assert isinstance(said["protect-secrets"], tuple)
+    assert isinstance(said["protect-secrets"][0], BlockTool)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Read", {"file_path": ".env.example"}),
+        ("Read", {"file_path": "src/environment.py"}),
+        ("Read", {"file_path": "/home/ann/.ssh/id_ed25519.pub"}),
+        ("Bash", {"command": "cat .env.example"}),
+        ("Bash", {"command": "ls"}),
+        ("Grep", {"pattern": "KEY", "path": "src"}),
+    ],
+)
+def test_examples_and_public_keys_stay_readable(tmp_path: Path, tool: str, arguments: dict[str, Any]) -> None:
+    """What is no secret is not protected."""
+    assert answers(starter(tmp_path), tool, arguments) == {}
+
+
+def test_a_command_nobody_can_read_is_not_waved_through(tmp_path: Path) -> None:
+    """Both guards say that they cannot tell."""
+    said = answers(starter(tmp_path), "Bash", {"command": 'eval "$X"'})
+
+    assert {name: type(answer) for name, answer in said.items()} == {
+        "no-recursive-delete": Unknown,
+        "protect-secrets": Unknown,
+    }
+
+
+def test_each_turn_is_reminded_of_the_tests(tmp_path: Path) -> None:
+    """The prompt is a reminder without a severity, since info is what that means."""
+    reminder = starter(tmp_path).registrations[2]
+    assert reminder.evaluate is not None
+
+    said = reminder.evaluate(HookInput("turn_start", text="hello"), EvaluationContext())
+
+    assert [type(effect) for effect in said] == [InjectReminder]  # type: ignore[union-attr]
