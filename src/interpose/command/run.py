@@ -3,7 +3,6 @@
 Knows: the shell's built-ins and which room's table to ask. Does not know: syntax.
 """
 
-import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -12,7 +11,8 @@ from interpose.command.files import TOOLS, tool_files
 from interpose.command.git import git_call, git_files
 from interpose.command.options import Options, parse_options
 from interpose.command.patches import read_patch
-from interpose.command.reading import Access, FileUse, SimpleCommand, Word
+from interpose.command.places import moved
+from interpose.command.reading import Access, Depth, FileUse, SimpleCommand, Word
 from interpose.command.state import After, Piece, State, Stdin, Value, same
 from interpose.command.words import value_of
 from interpose.command.wrappers import (
@@ -36,8 +36,6 @@ _PARALLEL = Options.of("jaISNnLCd", "jobs arg-file delay joblog results timeout 
 class Host(Protocol):
     """What the walk offers to the runner."""
 
-    fixed: set[str]
-
     def doubt(self, reason: str) -> None:
         """Notes why something cannot be read."""
         ...
@@ -54,7 +52,7 @@ class Host(Protocol):
         """Notes a file."""
         ...
 
-    def use(self, word: Word, access: Access, by: str, state: State, depth: str = "file") -> None:
+    def use(self, word: Word, access: Access, by: str, state: State, depth: Depth = "file") -> None:
         """Notes the file that a word names."""
         ...
 
@@ -260,7 +258,7 @@ class Runner:
                 self._host.doubt("git -c sets an alias or something that is not known")
         place = state.copy()
         for folder in call.folders:
-            place.cwds = _move(place.cwds, folder)
+            place.cwds = moved(place.cwds, folder)
         for word, access, depth in git_files(call):
             self._host.use(word, access, command.text, place, depth)
 
@@ -389,19 +387,19 @@ class Runner:
     def _cd(self, words: tuple[Word, ...], state: State) -> After:
         self._host.branch()
         operands = [word for word in words if word.text not in ("-P", "-L", "-e", "-@", "--", "-n")]
-        moved = state.copy()
-        moved.forget("PWD")
-        moved.forget("OLDPWD")
+        there = state.copy()
+        there.forget("PWD")
+        there.forget("OLDPWD")
         if "CDPATH" in state.variables:
-            moved.cwds = None
+            there.cwds = None
         elif not operands:
             home = state.home()
-            moved.cwds = _move(state.cwds, Word(home[0].text)) if home and home[0].kind == "text" else None
+            there.cwds = moved(state.cwds, Word(home[0].text)) if home and home[0].kind == "text" else None
         elif any(word.text == "-P" for word in words):
-            moved.cwds = None
+            there.cwds = None
         else:
-            moved.cwds = _move(state.cwds, operands[0])
-        return After(moved, state)
+            there.cwds = moved(state.cwds, operands[0])
+        return After(there, state)
 
     def _source(self, name: str, words: tuple[Word, ...], state: State) -> After:
         state.forget_all()
@@ -471,14 +469,3 @@ def _child(state: State) -> State:
     inner.variables = {name: value for name, value in state.variables.items() if name in state.exported}
     inner.positional = ()
     return inner
-
-
-def _move(cwds: tuple[str, ...] | None, folder: Word) -> tuple[str, ...] | None:
-    """The folders after `cd folder`; None when they are not known."""
-    if not folder.plain or folder.text in ("-", ""):
-        return None
-    if folder.text.startswith("/"):
-        return (posixpath.normpath(folder.text),)
-    if cwds is None:
-        return None
-    return tuple(dict.fromkeys(posixpath.normpath(posixpath.join(cwd, folder.text)) for cwd in cwds))

@@ -60,6 +60,11 @@ class State:
         self.variables.clear()
         self.positional = None
 
+    def fed(self, stdin: Stdin) -> "State":
+        """This very state, reading from `stdin` from now on."""
+        self.stdin = stdin
+        return self
+
     def home(self) -> Value | None:
         """What `~` means here, or None."""
         return self.variables.get("HOME")

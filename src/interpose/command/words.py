@@ -13,6 +13,7 @@ from tree_sitter import Node
 from interpose.command.globs import escape
 from interpose.command.reading import Word
 from interpose.command.state import Piece, State, Value
+from interpose.command.syntax import source
 
 MAX_BRACES = 256
 """A word that braces make into more words than this is not known."""
@@ -62,7 +63,7 @@ class Atom(NamedTuple):
 def read_words(node: Node, state: State, scope: Scope) -> list[Word]:
     """The words that one word of the text becomes; none for an empty expansion, several for braces and splitting."""
     atoms = list(_atoms(node, state, scope))
-    many = [Word(_source(node), dynamic=True, many=True)]
+    many = [Word(source(node), dynamic=True, many=True)]
     alternatives = _braces(atoms)
     if alternatives is None:
         return many
@@ -78,7 +79,7 @@ def read_value(node: Node, state: State, scope: Scope) -> Value:
     pieces: list[Piece] = []
     for atom in _tilde(atoms, state):
         if atom.kind == "bare" and ":~" in atom.text:
-            return (Piece("dynamic", _source(node)),)
+            return (Piece("dynamic", source(node)),)
         pieces.extend(atom.value if atom.kind in ("value", "quoted_value") else (Piece("text", atom.text),))
     return tuple(_joined(pieces))
 
@@ -101,24 +102,25 @@ def value_of(word: Word) -> Value:
     return (Piece("text", word.text),) if word.plain else (Piece("dynamic", word.text, word.many),)
 
 
+def turn_value(word: Word) -> Value:
+    """A word as the value of a loop variable: a name that a glob finds stays that glob."""
+    if word.pattern is not None:
+        return (Piece("glob", word.text),)
+    return (Piece("dynamic" if word.dynamic else "text", word.text),)
+
+
 def walk_nested(node: Node, state: State, scope: Scope) -> None:
-    """Reads every substitution below `node`, which is no command itself (an arithmetic, a test, an expansion)."""
+    """Reads every substitution at or below `node`, which is no command (an arithmetic, a test, an expansion)."""
+    if node.type in ("command_substitution", "process_substitution"):
+        _substitution(node, state, scope, quoted=False)
+        return
     for child in node.children:
-        match child.type:
-            case "command_substitution" | "process_substitution":
-                _substitution(child, state, scope, quoted=False)
-            case "comment":
-                continue
-            case _ if child.child_count:
-                walk_nested(child, state, scope)
-            case _ if any(mark in _source(child) for mark in _HIDDEN_CODE) and child.is_named:
-                scope.doubt(f"code inside {_source(child)!r} cannot be told from text")
-            case _:
-                continue
-
-
-def _source(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "surrogateescape")
+        walk_nested(child, state, scope)
+    if node.child_count or not node.is_named or node.type == "comment":
+        return
+    text = source(node)
+    if any(mark in text for mark in _HIDDEN_CODE):
+        scope.doubt(f"code inside {text!r} cannot be told from text")
 
 
 def _atoms(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
@@ -127,9 +129,9 @@ def _atoms(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
             walk_nested(node, state, scope)
             yield _unknown(node)
         case kind if kind in _LEAVES:
-            yield from _bare(_source(node), scope)
+            yield from _bare(source(node), scope)
         case "raw_string":
-            yield Atom("quoted", _source(node)[1:-1])
+            yield Atom("quoted", source(node)[1:-1])
         case "ansi_c_string":
             yield _ansi_c(node, scope)
         case "string":
@@ -137,21 +139,21 @@ def _atoms(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
         case "command_name" | "concatenation" | "translated_string":
             yield from _parts(node, state, scope)
         case "simple_expansion" | "expansion":
-            yield Atom("value", _source(node), _expansion(node, state, scope, quoted=False))
+            yield Atom("value", source(node), _expansion(node, state, scope, quoted=False))
         case "command_substitution" | "process_substitution":
-            yield Atom("value", _source(node), _substitution(node, state, scope, quoted=False))
+            yield Atom("value", source(node), _substitution(node, state, scope, quoted=False))
         case "arithmetic_expansion":
             arithmetic(node, state, scope)
-            yield Atom("quoted_value", _source(node), (Piece("dynamic", _source(node)),))
+            yield Atom("quoted_value", source(node), (Piece("dynamic", source(node)),))
         case "$":
             yield Atom("quoted", "$")
         case _:
-            scope.doubt(f"{node.type.replace('_', ' ')} {_source(node)!r} is not understood as a word")
+            scope.doubt(f"{node.type.replace('_', ' ')} {source(node)!r} is not understood as a word")
             yield _unknown(node)
 
 
 def _unknown(node: Node) -> Atom:
-    return Atom("value", _source(node), (Piece("dynamic", _source(node)),))
+    return Atom("value", source(node), (Piece("dynamic", source(node)),))
 
 
 def _bare(text: str, scope: Scope) -> Iterator[Atom]:
@@ -177,12 +179,12 @@ def _bare(text: str, scope: Scope) -> Iterator[Atom]:
 
 def _parts(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
     """The parts of a word that is written in several ways; only line ends with a backslash may lie between them."""
-    source = node.text or b""
+    content = node.text or b""
     end = node.start_byte
     for child in node.children:
-        gap = source[end - node.start_byte : child.start_byte - node.start_byte]
+        gap = content[end - node.start_byte : child.start_byte - node.start_byte]
         if gap.replace(b"\\\n", b""):
-            scope.doubt(f"{_source(node)!r} is not one word")
+            scope.doubt(f"{source(node)!r} is not one word")
         end = child.end_byte
         if node.type == "translated_string" and child.type == "$":
             continue
@@ -196,33 +198,33 @@ def _string(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
 
 def quoted_parts(node: Node, state: State, scope: Scope, *, skip: str = "") -> Iterator[Atom]:
     """The parts of a text in double quotes, or of a heredoc; bytes that no node covers are text."""
-    source = node.text or b""
+    content = node.text or b""
     start = node.start_byte
     end = start
     for child in node.children:
         if child.start_byte > end:
-            yield Atom("quoted", _unquote(source[end - start : child.start_byte - start]))
+            yield Atom("quoted", _unquote(content[end - start : child.start_byte - start]))
         end = child.end_byte
         match child.type:
             case "simple_expansion" | "expansion":
-                yield Atom("quoted_value", _source(child), _expansion(child, state, scope, quoted=True))
+                yield Atom("quoted_value", source(child), _expansion(child, state, scope, quoted=True))
             case "command_substitution":
-                yield Atom("quoted_value", _source(child), _substitution(child, state, scope, quoted=True))
+                yield Atom("quoted_value", source(child), _substitution(child, state, scope, quoted=True))
             case "arithmetic_expansion":
                 arithmetic(child, state, scope)
-                yield Atom("quoted_value", _source(child), (Piece("dynamic", _source(child)),))
+                yield Atom("quoted_value", source(child), (Piece("dynamic", source(child)),))
             case "string_content" | "heredoc_content" | "$":
                 yield Atom("quoted", _unquote(child.text or b""))
             case kind if kind == skip:
                 continue
             case kind:
-                scope.doubt(f"{kind.replace('_', ' ')} {_source(child)!r} is not understood inside quotes")
+                scope.doubt(f"{kind.replace('_', ' ')} {source(child)!r} is not understood inside quotes")
     if not skip and node.end_byte > end:
-        yield Atom("quoted", _unquote(source[end - start :]))
+        yield Atom("quoted", _unquote(content[end - start :]))
 
 
-def _unquote(source: bytes) -> str:
-    return _DOUBLE_QUOTED.sub(lambda match: match[1] or "", source.decode("utf-8", "surrogateescape"))
+def _unquote(content: bytes) -> str:
+    return _DOUBLE_QUOTED.sub(lambda match: match[1] or "", content.decode("utf-8", "surrogateescape"))
 
 
 def _ansi_c(node: Node, scope: Scope) -> Atom:
@@ -245,23 +247,23 @@ def _ansi_c(node: Node, scope: Scope) -> Atom:
 
 
 def _substitution(node: Node, state: State, scope: Scope, *, quoted: bool) -> Value:
-    source = _source(node)
-    if source.startswith("`") and "\\" in source:
-        text = _BACKQUOTED.sub(r"\1", source[1:-1])
+    written = source(node)
+    if written.startswith("`") and "\\" in written:
+        text = _BACKQUOTED.sub(r"\1", written[1:-1])
         scope.substitute_text(text.replace('\\"', '"') if quoted else text, state)
     else:
         scope.substitute(node, state)
     if node.type == "process_substitution":
         return (Piece("text", PIPE_PATH),)
-    return (Piece("dynamic", source),)
+    return (Piece("dynamic", written),)
 
 
 def _expansion(node: Node, state: State, scope: Scope, *, quoted: bool) -> Value:
-    unknown = (Piece("dynamic", _source(node)),)
+    unknown = (Piece("dynamic", source(node)),)
     inner = [child for child in node.children if child.type not in ("$", "${", "}")]
     if not inner:
         return unknown
-    name = _source(inner[0])
+    name = source(inner[0])
     simple = inner[0].type in ("variable_name", "special_variable_name")
     if len(inner) == 1 and simple:
         return _lookup(name, state, unknown, quoted=quoted)
@@ -298,7 +300,7 @@ def _lookup(name: str, state: State, unknown: Value, *, quoted: bool) -> Value:
 def arithmetic(node: Node, state: State, scope: Scope) -> None:
     """Reads what an arithmetic expression runs, and forgets the variables that it may set."""
     walk_nested(node, state, scope)
-    text = _source(node)
+    text = source(node)
     names = re.findall(r"[A-Za-z_][A-Za-z0-9_]*", text)
     if "=" in text or "++" in text or "--" in text:
         for name in names:

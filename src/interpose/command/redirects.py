@@ -1,0 +1,83 @@
+"""Redirections, heredocs and here-strings: the files they open and the input they give.
+
+Knows: every redirection operator. Does not know: the command they belong to.
+"""
+
+from typing import Protocol
+
+from tree_sitter import Node
+
+from interpose.command.reading import Access, Depth, Word
+from interpose.command.state import Piece, State, Stdin
+from interpose.command.syntax import source
+from interpose.command.words import Scope, known, quoted_parts, read_value, read_words
+
+
+class FileScope(Scope, Protocol):
+    """A scope that also takes files."""
+
+    def use(self, word: Word, access: Access, by: str, state: State, depth: Depth = "file") -> None:
+        """Notes the file that a word names."""
+        ...
+
+
+def open_redirect(node: Node, state: State, by: str, scope: FileScope) -> list[Word]:
+    """Notes what one redirection opens and sets the input; the words behind it that belong to the command."""
+    match node.type:
+        case "file_redirect":
+            return _file(node, state, by, scope)
+        case "herestring_redirect":
+            text = known(read_value(node.named_children[-1], state, scope))
+            state.stdin = Stdin("dynamic") if text is None else Stdin("text", text + "\n")
+            return []
+        case "heredoc_redirect":
+            return _heredoc(node, state, by, scope)
+        case kind:
+            scope.doubt(f"{kind.replace('_', ' ')} is not understood")
+            return []
+
+
+def _file(node: Node, state: State, by: str, scope: FileScope) -> list[Word]:
+    operator = next((child.type for child in node.children if not child.is_named), "")
+    places = node.children_by_field_name("destination")
+    if not places:
+        if not operator.endswith("-"):
+            scope.doubt(f"the redirection {source(node)!r} is not understood")
+        return []
+    words = read_words(places[0], state, scope)
+    extra = [word for place in places[1:] for word in read_words(place, state, scope)]
+    word = words[0] if len(words) == 1 else Word(source(places[0]), dynamic=True, many=True)
+    if operator.endswith("&-") or (operator in (">&", "<&") and _is_descriptor(word)):
+        return extra
+    if operator.startswith("<"):
+        scope.use(word, "read", by, state)
+        state.stdin = Stdin("pipe" if word.text.startswith("/dev/fd/") else "file", word.text)
+    if operator != "<":
+        scope.use(word, "write", by, state)
+    return extra
+
+
+def _is_descriptor(word: Word) -> bool:
+    return word.plain and (word.text == "-" or word.text.removesuffix("-").isdigit())
+
+
+def _heredoc(node: Node, state: State, by: str, scope: FileScope) -> list[Word]:
+    body = next((child for child in node.named_children if child.type == "heredoc_body"), None)
+    start = next(child for child in node.named_children if child.type == "heredoc_start")
+    text: str | None = ""
+    if body is not None and any(mark in source(start) for mark in "'\"\\"):
+        text = source(body)
+    elif body is not None:
+        pieces: list[Piece] = []
+        for atom in quoted_parts(body, state, scope):
+            pieces.extend(atom.value if atom.kind == "quoted_value" else (Piece("text", atom.text),))
+        text = known(tuple(pieces))
+    if text is not None and node.children[0].type == "<<-":
+        text = "\n".join(line.lstrip("\t") for line in text.split("\n"))
+    state.stdin = Stdin("dynamic") if text is None else Stdin("text", text)
+    extra: list[Word] = []
+    for child in node.children_by_field_name("redirect"):
+        extra += open_redirect(child, state, by, scope)
+    for child in node.children_by_field_name("argument"):
+        extra += read_words(child, state, scope)
+    return extra
