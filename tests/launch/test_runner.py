@@ -15,11 +15,12 @@ RUN = (
     "import sys, os; from interpose.launch.runner import run_agent; sys.exit(run_agent(sys.argv[1:], os.environ).code)"
 )
 WAITS = """
-import signal, sys
-for name in ("SIGTERM", "SIGHUP", "SIGINT"):
-    signal.signal(getattr(signal, name), lambda number, _: (print(number, flush=True), sys.exit(40)))
-print("ready", flush=True)
-signal.pause()
+import os, signal
+waited_for = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
+signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
+os.write(1, b"ready\\n")
+os.write(1, b"%d\\n" % signal.sigwait(waited_for))
+os._exit(40)
 """
 
 

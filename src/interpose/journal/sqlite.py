@@ -112,9 +112,9 @@ class SqliteJournal:
             self._flushes += 1
             self._changed.notify_all()
             self._changed.wait_for(
-                lambda: self._settled >= target or self._attempts_failed > failed or self._stopped, timeout_s
+                lambda: self._is_kept(target) or self._attempts_failed > failed or self._stopped, timeout_s
             )
-            return self._settled >= target and self._lost == self._lost_told
+            return self._is_kept(target)
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Writes what is left and stops; later records count as lost. May be called twice."""
@@ -136,7 +136,7 @@ class SqliteJournal:
 
     def _gather(self) -> list[bytes] | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closing)
+            self._changed.wait_for(lambda: self._waiting or self._closing or self._lost > self._lost_told)
             if len(self._waiting) < _BATCH_RECORDS:
                 # Each wake-up costs the caller more than its append does: let a few milliseconds' worth come together.
                 self._changed.wait_for(lambda: self._settled < self._hurry_until or self._closing, self._hand_over_s)
@@ -185,6 +185,9 @@ class SqliteJournal:
             self._changed.notify_all()
         if fault is not None and is_news and self._on_problem is not None:
             guarded(partial(self._on_problem, fault), failure=_ignored)
+
+    def _is_kept(self, target: int) -> bool:
+        return self._settled >= target and self._lost == self._lost_told
 
     def _closed_within(self, delay_s: float) -> bool:
         # Whoever flushes wants to know now whether writing works again.

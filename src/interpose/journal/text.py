@@ -83,7 +83,7 @@ def _heading(records: Sequence[Record]) -> Iterator[Line]:
         return next((_safe(str(getattr(record, name))) for record in records if getattr(record, name)), "")
 
     tool, wire_name = first("tool"), first("wire_name")
-    asked = next((subject for record in records if (subject := _subject(record))), "")
+    asked = next((found for record in records if (found := subject(record))), "")
     facts = {
         "what": f"{tool} ({wire_name})" if wire_name and wire_name != tool else tool or first("stage"),
         "asked": asked,
@@ -146,7 +146,7 @@ def _who(record: Record) -> str:
 
 
 def _said(record: Record) -> Iterator[Piece]:
-    yield Piece(" ".join(word for word in (_safe(record.tool or record.wire_name), _subject(record)) if word))
+    yield Piece(" ".join(word for word in (_safe(record.tool or record.wire_name), subject(record)) if word))
     yield from _reasoned(record)
     effects = [] if record.reason else [told for told in _details(record.data) if record.step == "answer"]
     if effects:
@@ -170,7 +170,8 @@ def _source(record: Record) -> Iterator[Piece]:
         yield Piece(f"({source})", "dim")
 
 
-def _subject(record: Record) -> str:
+def subject(record: Record) -> str:
+    """What it was about, in a few words: the command, path or prompt; "" when the record holds none."""
     data = record.data
     if record.step == "request":
         words = (data.get("method"), data.get("path"), data.get("status"))

@@ -65,6 +65,11 @@ class Hint:
     line: str
 
 
+def recognise(command: Sequence[str]) -> str | None:
+    """Which agent `command` starts, also behind npx, bunx, uvx and pnpx; None for any other program."""
+    return _recognised(command)[1] if command else None
+
+
 def point(command: Sequence[str], base_url: str, environ: Mapping[str, str], settings_dir: Path) -> Pointing:
     """How to run `command` so that its model requests go to `base_url`, which has no slash at its end.
 

@@ -71,7 +71,7 @@ def _signals_handled(pass_on: Callable[[int, FrameType | None], None]) -> Iterat
         yield
         return
 
-    # A handler that does nothing, and not SIG_IGN, which the child would inherit; what is ignored already (nohup) stays.
+    # A handler that does nothing, not SIG_IGN, which the child would inherit; what is ignored already (nohup) stays so.
     handlers = dict.fromkeys(_FROM_THE_TERMINAL, _stay) | dict.fromkeys(_TO_US_ALONE, pass_on)
     before = {
         number: signal.signal(number, handler)

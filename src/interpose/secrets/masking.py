@@ -10,6 +10,7 @@ RFC 7468 for PEM, RFC 3986 for user information in URLs.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from interpose.contracts.json import Json
 
@@ -18,32 +19,49 @@ MASK = "…"
 
 _KEPT = 4
 
-_SHAPES = re.compile(
-    r"""
-      (?P<pem>-----BEGIN\ [A-Z0-9 ]*PRIVATE\ KEY(?:\ BLOCK)?-----) .*?
-        (?:-----END\ [A-Z0-9 ]*PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)
-    | (?P<anthropic>sk-ant-(?:[a-z]+[0-9]{2}-)?) [A-Za-z0-9_-]{12,}
-    | (?<![A-Za-z0-9]) (?P<openai>sk-(?:proj-|svcacct-|admin-|or-v1-)?) [A-Za-z0-9_-]{16,}
-    | (?P<github>gh[pousr]_|github_pat_) [A-Za-z0-9_]{16,}
-    | (?P<aws>AKIA|ASIA) [A-Z0-9]{16,}
-    | (?P<google>AIza) [A-Za-z0-9_-]{20,}
-    | (?P<slack>xox[a-z]-|xapp-) [A-Za-z0-9-]{10,}
-    | (?<![A-Za-z0-9_-]) (?P<jwt>eyJ) [A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)*
-    | (?P<bearer>\b(?i:bearer)[ ]+) [A-Za-z0-9._~+/=-]{8,}
-    | (?P<launch>/l/) [A-Za-z0-9_-]{24,}
-    | (?P<url>://[^\s/?\#:@"'<>]*:) [^\s/?\#"'<>]+ (?=@)
-    | (?P<variable>\b[A-Z0-9_]{0,40}(?:API_KEY|APIKEY|SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=["']?)
-        (?![$"'…]) [^\s"';&|]{6,}
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_SHORTEST = 7
+"""No text shorter than this holds a secret: `://u:p@`."""
 
-_HINTS = re.compile(
-    r"PRIVATE KEY|sk-|gh[pousr]_|github_pat_|AKIA|ASIA|AIza|xox|xapp-|eyJ|bearer|/l/|://|KEY|SECRET|TOKEN|PASSW"
-    r"|authorization|cookie",
-    re.IGNORECASE,
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """One form of secret: a text without any of `hints`, in lower case, holds none. Group 1 stays, the rest goes."""
+
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    keeps_head: bool = True
+
+
+_SHAPES = (
+    # What stands around a secret comes before the secrets themselves, so that each is masked once.
+    _Shape(
+        ("private key",),
+        re.compile(
+            r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)(?!…).*?"
+            r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            re.DOTALL,
+        ),
+        keeps_head=False,
+    ),
+    _Shape(("://",), re.compile(r"""(://[^\s/?#:@"'<>]*:)[^\s/?#"'<>]+(?=@)"""), keeps_head=False),
+    _Shape(("bearer",), re.compile(r"\b((?i:bearer) +)[A-Za-z0-9._~+/=-]{8,}")),
+    _Shape(
+        ("key", "secret", "token", "passw"),
+        re.compile(
+            r"""((?:API_KEY|APIKEY|SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=["']?)"""
+            r"""(?![$"'…])[^\s"';&|]{6,}"""
+        ),
+    ),
+    _Shape(("sk-ant-",), re.compile(r"(sk-ant-(?:[a-z]{1,8}[0-9]{2}-)?)[A-Za-z0-9_-]{20,}")),
+    _Shape(("sk-",), re.compile(r"(?<![A-Za-z0-9])(sk-(?!ant-)(?:proj-|svcacct-|admin-|or-v1-)?)[A-Za-z0-9_-]{16,}")),
+    _Shape(("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"(gh[pousr]_)[A-Za-z0-9]{16,}")),
+    _Shape(("github_pat_",), re.compile(r"(github_pat_)[A-Za-z0-9_]{16,}")),
+    _Shape(("akia", "asia"), re.compile(r"(A[KS]IA)[A-Z0-9]{16,}")),
+    _Shape(("aiza",), re.compile(r"(AIza)[A-Za-z0-9_-]{20,}")),
+    _Shape(("xox", "xapp-"), re.compile(r"(xox[a-z]-|xapp-)[A-Za-z0-9-]{10,}")),
+    _Shape(("eyj",), re.compile(r"(?<![A-Za-z0-9_-])(eyJ)[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)*")),
+    _Shape(("/l/",), re.compile(r"(/l/)[A-Za-z0-9_-]{24,}")),
 )
-"""Cheap and generous: a text without any of these holds nothing that `_SHAPES` or `_FIELDS` would find."""
 
 _FIELDS = frozenset(
     {
@@ -68,9 +86,14 @@ _FIELDS = frozenset(
 )
 
 
+_HINTS = tuple(dict.fromkeys((*(hint for shape in _SHAPES for hint in shape.hints), "authorization", "cookie")))
+"""Cheap and generous: a text without any of these holds nothing that `_SHAPES` or `_FIELDS` would find."""
+
+
 def may_hold_secrets(text: str) -> bool:
     """Whether masking could change a value whose JSON is `text`; False is certain, True is a guess."""
-    return _HINTS.search(text) is not None
+    lowered = text.lower()
+    return any(hint in lowered for hint in _HINTS)
 
 
 def mask_text(text: str) -> str:
@@ -78,9 +101,13 @@ def mask_text(text: str) -> str:
 
     Masking what is masked changes nothing. Pure: any thread may call it.
     """
-    if not may_hold_secrets(text):
+    if len(text) < _SHORTEST:
         return text
-    return _SHAPES.sub(_masked, text)
+    lowered = text.lower()
+    for shape in _SHAPES:
+        if any(hint in lowered for hint in shape.hints):
+            text = shape.pattern.sub(_with_head if shape.keeps_head else _without_head, text)
+    return text
 
 
 def mask_json(value: Json) -> Json:
@@ -112,17 +139,17 @@ def _mask_told(value: Json) -> Json:
         return [_mask_told(item) for item in value]
     if not isinstance(value, str):
         return mask_json(value)
-    if value.endswith(MASK) and len(value) <= _KEPT + len(MASK):
+    if not value or (value.endswith(MASK) and len(value) <= _KEPT + len(MASK)):
         return value
     return _head(value) + MASK
 
 
-def _masked(match: re.Match[str]) -> str:
-    kind = match.lastgroup or ""
-    prefix = match.group(kind)
-    if kind in ("pem", "url"):
-        return prefix + MASK
-    return prefix + _head(match.group()[len(prefix) :]) + MASK
+def _with_head(match: re.Match[str]) -> str:
+    return match.group(1) + _head(match.group()[len(match.group(1)) :]) + MASK
+
+
+def _without_head(match: re.Match[str]) -> str:
+    return match.group(1) + MASK
 
 
 def _head(secret: str) -> str:
