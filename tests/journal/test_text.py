@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpose.contracts.journal import Record, StoredRecord
-from interpose.journal.text import plain, record_line, story_lines
+from interpose.journal.text import SUBJECT_CHARS, plain, record_line, story_lines, subject
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -120,6 +120,22 @@ def test_a_story_tells_who_saw_it_what_each_said_and_how_it_ended(name: str, rec
     text = "".join(plain(line) + "\n" for line in story_lines(story))
 
     assert text == (GOLDEN / f"explain-{name}.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({"input": {"timeout": 5, "command": "ls"}}, "ls"),
+        ({"input": {"path": "notes/a.md", "content": "x"}}, "notes/a.md"),
+        ({"input": {}}, ""),
+        ({"input": "not an object"}, ""),
+        ({"output": "abc"}, "3 characters"),
+        ({"input": {"command": "x" * 5_000}}, "x" * (SUBJECT_CHARS - 1) + "…"),
+    ],
+)
+def test_the_subject_is_what_a_person_looks_for_first(data: dict[str, object], told: str) -> None:
+    """The command, path or size, short enough for a line; nothing where there is none."""
+    assert subject(replace(CALL, data=data)) == told
 
 
 def test_an_unknown_action_has_no_story() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interpose.contracts.errors import MisuseError
-from interpose.launch.pointing import Pointing, hint_lines, point
+from interpose.launch.pointing import Pointing, hint_lines, point, recognise
 
 BASE = "http://127.0.0.1:4747/l/abcdefghijklmnopqrstuvwxyz012345"
 SETTINGS = Path("/home/me/.local/state/interpose/settings")
@@ -144,6 +144,7 @@ def test_any_other_program_gets_the_variables_of_the_sdks() -> None:
 def test_agents_are_known_by_name_and_behind_simple_wrappers(command: list[str], agent: str | None) -> None:
     """A wrapper with options that we do not read is just another program."""
     assert point(command, BASE, KEYS, SETTINGS).agent == agent
+    assert recognise(command) == agent
 
 
 def test_codex_behind_a_wrapper_gets_its_arguments_after_its_own_name() -> None:
@@ -192,6 +193,7 @@ def test_an_empty_command_is_a_mistake() -> None:
     """The message says what is missing."""
     with pytest.raises(MisuseError, match="no command to run"):
         point([], BASE, {}, SETTINGS)
+    assert recognise([]) is None
 
 
 def test_a_slash_at_the_end_is_not_doubled() -> None:

@@ -78,6 +78,24 @@ def story_lines(story: Sequence[StoredRecord], *, tz: tzinfo = UTC) -> tuple[Lin
     return (*_heading(records), (), *_events(records, tz), (), *_ending(records))
 
 
+def subject(record: Record) -> str:
+    """What the record is about, in at most 100 printable characters: a command, path, prompt or request; "" if none."""
+    """What it was about, in a few words: the command, path or prompt; "" when the record holds none."""
+    data = record.data
+    if record.step == "request":
+        words = (data.get("method"), data.get("path"), data.get("status"))
+        return _cut(" ".join(str(word) for word in words if word is not None))
+    asked = data.get("input")
+    if isinstance(asked, Mapping) and asked:
+        told = next((asked[name] for name in _TOLD_FIRST if isinstance(asked.get(name), str)), None)
+        return _cut(told if told is not None else _json(asked))
+    if isinstance(data.get("prompt"), str):
+        return _cut(f"“{data['prompt']}”")
+    if isinstance(data.get("output"), str):
+        return f"{data.get('chars', len(data['output']))} characters"
+    return ""
+
+
 def _heading(records: Sequence[Record]) -> Iterator[Line]:
     def first(name: str) -> str:
         return next((_safe(str(getattr(record, name))) for record in records if getattr(record, name)), "")
@@ -168,23 +186,6 @@ def _source(record: Record) -> Iterator[Piece]:
     source = ", ".join(_safe(word) for word in (record.kind, record.phase) if word)
     if source:
         yield Piece(f"({source})", "dim")
-
-
-def subject(record: Record) -> str:
-    """What it was about, in a few words: the command, path or prompt; "" when the record holds none."""
-    data = record.data
-    if record.step == "request":
-        words = (data.get("method"), data.get("path"), data.get("status"))
-        return _cut(" ".join(str(word) for word in words if word is not None))
-    asked = data.get("input")
-    if isinstance(asked, Mapping) and asked:
-        told = next((asked[name] for name in _TOLD_FIRST if isinstance(asked.get(name), str)), None)
-        return _cut(told if told is not None else _json(asked))
-    if isinstance(data.get("prompt"), str):
-        return _cut(f"“{data['prompt']}”")
-    if isinstance(data.get("output"), str):
-        return f"{data.get('chars', len(data['output']))} characters"
-    return ""
 
 
 def _details(data: Mapping[str, Any]) -> Iterator[str]:
