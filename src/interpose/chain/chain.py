@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from interpose.chain.layers import Hook, HookAsync, Layers, in_thread, run, run_async
+from interpose.chain.layers import Enter, EnterAsync, HookAsync, compiled, compiled_async, in_thread, run, run_async
 from interpose.chain.order import Entry, Order, OrderProblem, resolve
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.tools import Arguments, Call, ExecuteTool, ExecuteToolAsync, ToolMiddleware
@@ -34,8 +34,8 @@ class _Published:
     members: tuple[Linked, ...]
     order: Order
     middlewares: tuple[ToolMiddleware, ...]
-    sync_layers: Layers[Hook] | None
-    async_layers: Layers[HookAsync]
+    enter: Enter | None
+    enter_async: EnterAsync
 
 
 class Chain:
@@ -80,17 +80,17 @@ class Chain:
 
         Every layer and the terminal get arguments of their own. Raises MisuseError on a chain that serves async only.
         """
-        layers = self._published.sync_layers
-        if layers is None:
+        enter = self._published.enter
+        if enter is None:
             raise MisuseError("this Chain serves async calls only: use `await chain.call_async(...)`")
-        return run(layers, tool_name, arguments, terminal, Call("") if call is None else call)
+        return run(enter, tool_name, arguments, terminal, Call("") if call is None else call)
 
     async def call_async(
         self, tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call | None = None
     ) -> Any:
         """As `call`, from an event loop; a middleware with the sync method alone runs in a thread of its own."""
-        layers = self._published.async_layers
-        return await run_async(layers, tool_name, arguments, terminal, Call("") if call is None else call)
+        enter = self._published.enter_async
+        return await run_async(enter, tool_name, arguments, terminal, Call("") if call is None else call)
 
     def explain(self) -> str:
         """The order in words, one line for each middleware with the reason for its place, then the problems."""
@@ -136,11 +136,10 @@ def _publish(members: tuple[Linked, ...], serves: Serves) -> _Published:
     order = resolve([Entry(m.id, m.before, m.after, position) for position, m in enumerate(members)])
     by_id = {member.id: member.middleware for member in members}
     middlewares = tuple(by_id[name] for name in order.ids)
-    names = tuple(type(middleware).__name__ for middleware in middlewares)
-    hooks: tuple[Hook, ...] = tuple(middleware.on_execute_tool for middleware in middlewares)
-    sync_layers = Layers(hooks, names) if serves == "both" else None
-    async_layers = Layers(tuple(map(_hook_async, middlewares)), names)
-    return _Published(members, order, middlewares, sync_layers, async_layers)
+    named = [(type(middleware).__name__, middleware) for middleware in middlewares]
+    enter = compiled((name, middleware.on_execute_tool) for name, middleware in named) if serves == "both" else None
+    enter_async = compiled_async((name, _hook_async(middleware)) for name, middleware in named)
+    return _Published(members, order, middlewares, enter, enter_async)
 
 
 def _check(middleware: ToolMiddleware, serves: Serves) -> None:

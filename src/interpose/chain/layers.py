@@ -3,17 +3,20 @@
 Knows: that each layer gets arguments of its own and a `call_next` that ends with it. Does not know: where the list
 came from, what the terminal does.
 
-The two functions that run for every layer of every call are written out, one sync and one async, and copy flat
-arguments in place: they set the price of a layer (docs/performance.md).
+A list is compiled once into functions that each know the next one. The two that run for every layer of every call are
+written out, one sync and one async, and copy flat arguments in place: they set the price of a layer
+(docs/performance.md). Annotations are not evaluated here, since a `call_next` is made for each layer of each call.
 """
+
+from __future__ import annotations
 
 import asyncio
 import contextvars
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from interpose.chain.arguments import is_flat, owned
 from interpose.contracts.errors import MisuseError
@@ -23,53 +26,55 @@ from interpose.contracts.tools import Arguments, Call, CallNextAsync, ExecuteToo
 Hook: TypeAlias = Callable[[str, Arguments, Any], Any]
 HookAsync: TypeAlias = Callable[[str, Arguments, Any], Awaitable[Any]]
 
-_HookT = TypeVar("_HookT")
-_TerminalT = TypeVar("_TerminalT")
-
-
-@dataclass(frozen=True, slots=True)
-class Layers(Generic[_HookT]):
-    """The hooks of a list, outermost first, and the names that messages use for them."""
-
-    hooks: tuple[_HookT, ...]
-    names: tuple[str, ...]
-
 
 @dataclass(slots=True)
-class _Run(Generic[_HookT, _TerminalT]):
-    """What stays the same during one call."""
+class Run:
+    """What stays the same during one call.
 
-    hooks: tuple[_HookT, ...]
-    names: tuple[str, ...]
-    terminal: _TerminalT
+    Attributes:
+        terminal: what stands at the end of the list.
+        attributes: of every `call_next` of this call: `call`.
+        flat: the first arguments when they hold no nested values: what equals them is copied shallowly. Else None.
+    """
+
+    terminal: Callable[[str, dict[str, Any]], Any]
     attributes: dict[str, Any]
-    """The attributes of every `call_next` of this call: `call`."""
     flat: dict[str, Any] | None
-    """The first arguments when they hold no nested values: what equals them can be copied shallowly."""
-    length: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.length = len(self.hooks)
 
 
-def run(layers: Layers[Hook], tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call) -> Any:
-    """Runs `terminal` inside `layers`; returns and raises what the outermost layer does."""
+Enter: TypeAlias = Callable[[Run, str, dict[str, Any]], Any]
+"""Runs a layer and all inside of it; the arguments are its own from here on."""
+EnterAsync: TypeAlias = Callable[[Run, str, dict[str, Any]], Awaitable[Any]]
+
+
+def compiled(layers: Iterable[tuple[str, Hook]]) -> Enter:
+    """The way into these layers, named and outermost first; it reaches the terminal when there are none."""
+    enter: Enter = _enter_terminal
+    for name, hook in reversed(tuple(layers)):
+        enter = _layer(name, hook, enter)
+    return enter
+
+
+def compiled_async(layers: Iterable[tuple[str, HookAsync]]) -> EnterAsync:
+    """As `compiled`, awaited."""
+    enter: EnterAsync = _enter_terminal
+    for name, hook in reversed(tuple(layers)):
+        enter = _layer_async(name, hook, enter)
+    return enter
+
+
+def run(enter: Enter, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call) -> Any:
+    """Runs `terminal` inside the compiled layers; returns and raises what the outermost layer does."""
     own = owned(arguments, "the caller")
-    if not layers.hooks:
-        return terminal(tool_name, own)
-
-    return _run_layer(_new_run(layers, own, terminal, call), 0, tool_name, own)
+    return enter(Run(terminal, {"call": call}, {**own} if is_flat(own) else None), tool_name, own)
 
 
 async def run_async(
-    layers: Layers[HookAsync], tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call
+    enter: EnterAsync, tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call
 ) -> Any:
     """As `run`, awaited."""
     own = owned(arguments, "the caller")
-    if not layers.hooks:
-        return await terminal(tool_name, own)
-
-    return await _run_layer_async(_new_run(layers, own, terminal, call), 0, tool_name, own)
+    return await enter(Run(terminal, {"call": call}, {**own} if is_flat(own) else None), tool_name, own)
 
 
 def in_thread(hook: Hook) -> HookAsync:
@@ -82,13 +87,15 @@ def in_thread(hook: Hook) -> HookAsync:
     async def hook_async(tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
         loop = asyncio.get_running_loop()
         waiting: list[Future[Any]] = []
-        is_open = True
+        over = threading.Event()
 
         def call_next_in_thread(tool_name: str, arguments: Arguments) -> Any:
-            if not is_open:
+            if over.is_set():
                 raise MisuseError(_late(getattr(hook, "__qualname__", repr(hook))))
             inner = asyncio.run_coroutine_threadsafe(call_next(tool_name, arguments), loop)
             waiting.append(inner)
+            if over.is_set():  # cancelled in between: then nobody else has seen it
+                inner.cancel()
             return inner.result()
 
         call_next_in_thread.__dict__["call"] = call_next.call
@@ -96,60 +103,55 @@ def in_thread(hook: Hook) -> HookAsync:
             started = _start(hook, tool_name, arguments, call_next_in_thread)
             return await asyncio.wrap_future(started)
         finally:
-            is_open = False
+            over.set()
             for inner in waiting:
                 inner.cancel()
 
     return hook_async
 
 
-def _new_run(
-    layers: Layers[_HookT], own: Mapping[str, Any], terminal: _TerminalT, call: Call
-) -> _Run[_HookT, _TerminalT]:
-    flat = dict(own) if is_flat(own) else None
-    return _Run(layers.hooks, layers.names, terminal, {"call": call}, flat)
+def _enter_terminal(run: Run, tool_name: str, arguments: dict[str, Any]) -> Any:
+    return run.terminal(tool_name, arguments)
 
 
-def _run_layer(run: _Run[Hook, ExecuteTool], position: int, tool_name: str, arguments: dict[str, Any]) -> Any:
-    is_open = True
-    flat = run.flat
-    following = position + 1
+def _layer(name: str, hook: Hook, inner: Enter) -> Enter:
+    def enter(run: Run, tool_name: str, arguments: dict[str, Any]) -> Any:
+        open_run: Run | None = run
 
-    def call_next(tool_name: str, arguments: Arguments) -> Any:
-        if not is_open:
-            raise MisuseError(_late(run.names[position]))
-        own = {**arguments} if arguments == flat else owned(arguments, run.names[position])
-        if following == run.length:
-            return run.terminal(tool_name, own)
-        return _run_layer(run, following, tool_name, own)
+        def call_next(tool_name: str, arguments: Arguments) -> Any:
+            current = open_run
+            if current is None:
+                raise MisuseError(_late(name))
+            return inner(current, tool_name, {**arguments} if arguments == current.flat else owned(arguments, name))
 
-    call_next.__dict__ = run.attributes
-    try:
-        return run.hooks[position](tool_name, arguments, call_next)
-    finally:
-        is_open = False
+        call_next.__dict__ = run.attributes
+        try:
+            return hook(tool_name, arguments, call_next)
+        finally:
+            open_run = None  # the hook is over, and so is its call_next
+
+    return enter
 
 
-async def _run_layer_async(
-    run: _Run[HookAsync, ExecuteToolAsync], position: int, tool_name: str, arguments: dict[str, Any]
-) -> Any:
-    is_open = True
-    flat = run.flat
-    following = position + 1
+def _layer_async(name: str, hook: HookAsync, inner: EnterAsync) -> EnterAsync:
+    async def enter(run: Run, tool_name: str, arguments: dict[str, Any]) -> Any:
+        open_run: Run | None = run
 
-    async def call_next(tool_name: str, arguments: Arguments) -> Any:
-        if not is_open:
-            raise MisuseError(_late(run.names[position]))
-        own = {**arguments} if arguments == flat else owned(arguments, run.names[position])
-        if following == run.length:
-            return await run.terminal(tool_name, own)
-        return await _run_layer_async(run, following, tool_name, own)
+        async def call_next(tool_name: str, arguments: Arguments) -> Any:
+            current = open_run
+            if current is None:
+                raise MisuseError(_late(name))
+            return await inner(
+                current, tool_name, {**arguments} if arguments == current.flat else owned(arguments, name)
+            )
 
-    call_next.__dict__ = run.attributes
-    try:
-        return await run.hooks[position](tool_name, arguments, call_next)
-    finally:
-        is_open = False
+        call_next.__dict__ = run.attributes
+        try:
+            return await hook(tool_name, arguments, call_next)
+        finally:
+            open_run = None  # the hook is over, and so is its call_next
+
+    return enter
 
 
 def _late(name: str) -> str:

@@ -16,7 +16,7 @@ def call_digest(tool_name: str, arguments: JsonObject) -> str:
     Values that JSON cannot say count by their repr, so for those a digest means something within one process only.
     """
     try:
-        text = json.dumps([tool_name, arguments], sort_keys=True, ensure_ascii=False, default=_unsayable)
+        text = _ENCODER.encode([tool_name, arguments])
     except (TypeError, ValueError):  # keys that are no strings, circles
         text = repr((tool_name, arguments))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -24,3 +24,6 @@ def call_digest(tool_name: str, arguments: JsonObject) -> str:
 
 def _unsayable(value: Any) -> Any:
     return {"repr": repr(value), "type": f"{type(value).__module__}.{type(value).__qualname__}"}
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=_unsayable)
