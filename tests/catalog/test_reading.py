@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.catalog.names import CANONICAL_TOOLS, mcp_name
@@ -309,6 +309,7 @@ def _arguments(tool: Tool) -> st.SearchStrategy[dict[str, Any]]:
     return st.dictionaries(known | TEXT, value, max_size=6)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_reading_and_writing_back_is_the_same_call(data: st.DataObject) -> None:
     """Whatever an agent writes: either a problem, or the very same arguments come back."""
@@ -325,6 +326,7 @@ def test_reading_and_writing_back_is_the_same_call(data: st.DataObject) -> None:
         assert form.input == {}
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_an_edit_is_read_back_as_it_was_meant(data: st.DataObject) -> None:
     """What a handler wrote into the hook form is what the next judge of the call sees, and nothing else changed."""

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.catalog.reading import read_call
@@ -124,6 +124,7 @@ READER = CommandReader()
 VALUE = TEXT | st.lists(TEXT, max_size=3) | st.none() | st.integers() | st.dictionaries(TEXT, TEXT, max_size=2)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_nothing_an_agent_writes_makes_a_hook_raise(data: st.DataObject) -> None:
     """Every matcher answers with an effect, silence or unknown, whatever the arguments."""

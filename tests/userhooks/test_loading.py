@@ -161,6 +161,15 @@ def test_the_signature_differs_when_a_file_is_written_added_or_removed(tmp_path:
     assert len(set(seen)) == 4
 
 
+def test_after_a_hundred_issues_the_rest_is_counted(tmp_path: Path) -> None:
+    """A file that is wrong throughout does not flood anybody; what is right in it is in force."""
+    loaded = load(files(tmp_path, project="- 5\n" * 150 + PROMPT), tmp_path)
+
+    assert len(loaded.issues) == 101
+    assert str(loaded.issues[-1]).endswith("hooks.yaml:101:3: 50 more problems follow from here")
+    assert [hook.id for hook in loaded.hooks] == ["tests"]
+
+
 def test_bytes_alone_can_be_checked(tmp_path: Path) -> None:
     """For an editor or a dry run: the hooks and the issues, without a file."""
     hooks, issues = check_hooks((GUARD + "- 5\n").encode(), HookFile("project", Path("hooks.yaml")))

@@ -1,6 +1,6 @@
 """userhooks.merge: precedence, and what a project cannot take away."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.contracts.effects import BlockTool, LockTools
@@ -84,6 +84,7 @@ HOOKS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(HOOKS)
 def test_ids_stay_unique_and_no_users_guard_is_lost_to_a_project(hooks: list[UserHook]) -> None:
     """For any set of hooks, merging twice changes nothing either."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.contracts.effects import HOOKS, BlockTool, InjectReminder, RequireTool
@@ -160,6 +160,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(KEYS)) | st.text(max_size=5), JSON, max_size=8))
 def test_any_mapping_is_a_hook_or_has_problems_with_places_in_it(raw: dict[str, Any]) -> None:
     """Nothing raises, and there is never a hook beside a problem nor neither of the two."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.userhooks.issues import Position
@@ -88,18 +88,21 @@ def test_positions_are_those_of_values_keys_and_the_nearest_thing_around() -> No
     assert entry.position(("absent",), on_key=True) == Position(2, 5)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused_with_a_place(data: bytes) -> None:
     """Nothing raises; whatever is broken has exactly one reason to be so."""
     _holds_together(data)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 def test_any_yaml_like_text_is_read_or_refused_with_a_place(text: str) -> None:
     """As for any bytes, with texts that come closer."""
     _holds_together(text.encode())
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([path.read_bytes() for path in sorted(GOLDEN.glob("*.yaml"))]).flatmap(
         lambda data: st.integers(0, len(data)).map(lambda end: data[:end])
@@ -110,6 +113,7 @@ def test_a_file_cut_anywhere_is_read_or_refused_with_a_place(data: bytes) -> Non
     _holds_together(data)
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.dictionaries(

@@ -105,6 +105,18 @@ def test_examples_and_public_keys_stay_readable(tmp_path: Path, tool: str, argum
     assert answers(starter(tmp_path), tool, arguments) == {}
 
 
+def test_a_search_through_everything_is_judged_by_what_is_there(tmp_path: Path) -> None:
+    """Certificates of installed packages are no secrets; a real .env below the folder is one."""
+    bundle = tmp_path / ".venv/lib/site-packages/certifi/cacert.pem"
+    bundle.parent.mkdir(parents=True)
+    bundle.write_text("public")
+    loaded = starter(tmp_path)
+
+    assert answers(loaded, "Bash", {"command": f"grep -r word {tmp_path}"}) == {}
+    (tmp_path / ".env").write_text("KEY=1")
+    assert list(answers(loaded, "Bash", {"command": f"grep -r word {tmp_path}"})) == ["protect-secrets"]
+
+
 def test_a_command_nobody_can_read_is_not_waved_through(tmp_path: Path) -> None:
     """Both guards say that they cannot tell."""
     said = answers(starter(tmp_path), "Bash", {"command": 'eval "$X"'})

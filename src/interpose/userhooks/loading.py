@@ -8,6 +8,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, TypeAlias
 
 from interpose.command.reader import CommandReader
 from interpose.contracts.effects import Registration
@@ -19,6 +20,12 @@ from interpose.userhooks.normalise import normalise
 from interpose.userhooks.parse import ParsedFile, parse_hooks
 from interpose.userhooks.registration import registration_of
 from interpose.userhooks.syntax import SIZE_LIMIT_BYTES
+
+ISSUES_LIMIT: Final = 100
+"""So many issues of one file are told one by one."""
+
+_Checked: TypeAlias = tuple[UserHook | None, tuple[Issue, ...]]
+"""An entry as a hook, or what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +65,11 @@ def load_user_hooks(sources: Sequence[HookFile], *, root: str, home: str) -> Loa
     broken: list[Path] = []
     for file in sources:
         parsed = _read(file)
-        issues.extend(parsed.issues)
+        checked = _checked(file, parsed)
+        hooks.extend(hook for hook, _ in checked if hook is not None)
+        issues.extend(_issues(parsed, checked))
         if parsed.broken:
             broken.append(file.path)
-        for hook, found in _checked(file, parsed):
-            issues.extend(found)
-            if hook is not None:
-                hooks.append(hook)
 
     merged = merge(hooks)
     issues.extend(_merge_notes(merged))
@@ -82,9 +87,8 @@ def load_user_hooks(sources: Sequence[HookFile], *, root: str, home: str) -> Loa
 def check_hooks(data: bytes, file: HookFile) -> tuple[tuple[UserHook, ...], tuple[Issue, ...]]:
     """The hooks in the bytes of one file and what is wrong with them; a pure function."""
     parsed = parse_hooks(data, str(file.path))
-    checked = list(_checked(file, parsed))
-    issues = (*parsed.issues, *(issue for _, found in checked for issue in found))
-    return tuple(hook for hook, _ in checked if hook is not None), issues
+    checked = _checked(file, parsed)
+    return tuple(hook for hook, _ in checked if hook is not None), _issues(parsed, checked)
 
 
 def signature(files: Sequence[HookFile]) -> tuple[tuple[int, ...] | None, ...]:
@@ -125,9 +129,9 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _checked(file: HookFile, parsed: ParsedFile) -> list[tuple[UserHook | None, tuple[Issue, ...]]]:
+def _checked(file: HookFile, parsed: ParsedFile) -> list[_Checked]:
     name = str(file.path)
-    checked: list[tuple[UserHook | None, tuple[Issue, ...]]] = []
+    checked: list[_Checked] = []
     for entry in parsed.entries:
         if entry.faults:
             checked.append((None, entry.faults))
@@ -140,6 +144,16 @@ def _checked(file: HookFile, parsed: ParsedFile) -> list[tuple[UserHook | None, 
         ]
         checked.append((hook, tuple(sorted(found, key=lambda issue: issue.position))))
     return checked
+
+
+def _issues(parsed: ParsedFile, checked: list[_Checked]) -> tuple[Issue, ...]:
+    """Everything wrong with one file, cut where nobody would read on."""
+    issues = [*parsed.issues, *(issue for _, found in checked for issue in found)]
+    if len(issues) <= ISSUES_LIMIT:
+        return tuple(issues)
+    last = issues[ISSUES_LIMIT]
+    rest = Issue(last.path, last.position, f"{len(issues) - ISSUES_LIMIT} more problems follow from here")
+    return (*issues[:ISSUES_LIMIT], rest)
 
 
 def _merge_notes(merged: Merged) -> list[Issue]:

@@ -28,7 +28,7 @@ from interpose.contracts.json import Json
 from interpose.userhooks.issues import Issue, Place, Position, Step, choices, shown
 from interpose.userhooks.syntax import DEPTH_LIMIT, TOO_DEEP, TOO_DEEP_WAY_OUT, BrokenFileError, decode, syntax_issue
 
-VALUES_LIMIT: Final = 100_000
+VALUES_LIMIT: Final = 20_000
 """How many values a file may hold once its aliases are followed."""
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

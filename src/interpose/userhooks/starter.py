@@ -43,6 +43,8 @@ hooks:
       - id_ed25519
       - ~/.ssh
       - "!*.pub"
+      - "!site-packages"      # installed packages hold public certificates
+      - "!node_modules"
     effect:
       kind: block_tool
       reason: This file holds secrets. Use .env.example to see which settings there are.
