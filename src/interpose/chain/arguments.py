@@ -23,9 +23,9 @@ def owned(arguments: Any, giver: str) -> dict[str, Any]:
     return {key: value if type(value) in _ATOMS else _copied(value) for key, value in arguments.items()}
 
 
-def is_flat(arguments: Mapping[str, Any]) -> bool:
-    """Whether no value holds other values, so that a shallow copy is a whole one."""
-    return _ATOMS.issuperset(map(type, arguments.values()))
+def is_flat(arguments: Any) -> bool:
+    """Whether it is a plain dict in which no value holds other values, so that a shallow copy is a whole one."""
+    return type(arguments) is dict and _ATOMS.issuperset(map(type, arguments.values()))
 
 
 def _copied(value: Any) -> Any:

@@ -65,16 +65,18 @@ def compiled_async(layers: Iterable[tuple[str, HookAsync]]) -> EnterAsync:
 
 def run(enter: Enter, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call) -> Any:
     """Runs `terminal` inside the compiled layers; returns and raises what the outermost layer does."""
-    own = owned(arguments, "the caller")
-    return enter(Run(terminal, {"call": call}, {**own} if is_flat(own) else None), tool_name, own)
+    flat = {**arguments} if is_flat(arguments) else None
+    own = owned(arguments, "the caller") if flat is None else {**flat}
+    return enter(Run(terminal, {"call": call}, flat), tool_name, own)
 
 
 async def run_async(
     enter: EnterAsync, tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call
 ) -> Any:
     """As `run`, awaited."""
-    own = owned(arguments, "the caller")
-    return await enter(Run(terminal, {"call": call}, {**own} if is_flat(own) else None), tool_name, own)
+    flat = {**arguments} if is_flat(arguments) else None
+    own = owned(arguments, "the caller") if flat is None else {**flat}
+    return await enter(Run(terminal, {"call": call}, flat), tool_name, own)
 
 
 def in_thread(hook: Hook) -> HookAsync:
