@@ -40,6 +40,14 @@ def journal(path: Path) -> Iterator[SqliteJournal]:
     opened.close()
 
 
+@pytest.fixture
+def reader(path: Path) -> Iterator[JournalReader]:
+    """A reader of the same file."""
+    opened = JournalReader(path)
+    yield opened
+    opened.close()
+
+
 def _actions(path: Path) -> list[str]:
     reader = JournalReader(path)
     found = [stored.record.action for stored in reader.find(limit=-1, order="oldest")]
@@ -58,23 +66,23 @@ def test_records_are_committed_in_order(path: Path, journal: SqliteJournal) -> N
     assert (journal.lost, journal.problem) == (0, None)
 
 
-def test_records_arrive_without_a_flush(path: Path, journal: SqliteJournal) -> None:
+def test_records_arrive_without_a_flush(reader: JournalReader, journal: SqliteJournal) -> None:
     """What is handed over is committed within moments, by itself."""
     journal.write(Record(1.0, "a", "enter"))
 
-    found = JournalReader(path).follow(0, wait_s=5)
+    found = reader.follow(0, wait_s=5)
 
     assert [stored.record.action for stored in found] == ["a"]
 
 
-def test_what_the_caller_changes_later_is_not_what_was_written(path: Path, journal: SqliteJournal) -> None:
+def test_what_the_caller_changes_later_is_not_what_was_written(reader: JournalReader, journal: SqliteJournal) -> None:
     """The record is cut loose from the caller's values when it is taken."""
     data = {"list": [1]}
     journal.write(Record(1.0, "a", "enter", data=data))
     data["list"].append(2)
     journal.flush()
 
-    assert JournalReader(path).story("a")[0].record.data == {"list": [1]}
+    assert reader.story("a")[0].record.data == {"list": [1]}
 
 
 def test_secrets_never_reach_the_file(path: Path, journal: SqliteJournal) -> None:
@@ -151,7 +159,7 @@ def test_a_full_disk_never_raises_and_is_said_once(path: Path) -> None:
     journal.close()
 
 
-def test_a_full_queue_counts_and_a_gap_record_tells(path: Path) -> None:
+def test_a_full_queue_counts_and_a_gap_record_tells(path: Path, reader: JournalReader) -> None:
     """When the queue is full too, later records are counted, and the journal itself says how many are missing."""
     journal = SqliteJournal(path, clock=SystemClock(), queue_bytes=30_000)
     journal._database.query("PRAGMA max_page_count = 12")
@@ -166,7 +174,6 @@ def test_a_full_queue_counts_and_a_gap_record_tells(path: Path) -> None:
         journal.flush()
 
     assert journal.flush() is True
-    reader = JournalReader(path)
     assert len(reader.find(Filter(step="enter"), limit=-1)) == 10 - lost
     gaps = reader.find(Filter(outcome="gap"))
     assert [gap.record.data["lost"] for gap in gaps] == [lost]
@@ -221,7 +228,7 @@ def test_a_damaged_file_is_named_when_it_is_opened_and_survived_when_it_breaks_l
         SqliteJournal(path, clock=SystemClock())
 
 
-def test_many_threads_write_at_once(path: Path, journal: SqliteJournal) -> None:
+def test_many_threads_write_at_once(reader: JournalReader, journal: SqliteJournal) -> None:
     """Every record of every thread is there once, each thread's in its own order."""
 
     def write(name: int) -> None:
@@ -235,7 +242,6 @@ def test_many_threads_write_at_once(path: Path, journal: SqliteJournal) -> None:
         thread.join(20)
     assert journal.flush()
 
-    reader = JournalReader(path)
     for name in range(8):
         assert [line.record.data["n"] for line in reader.story(f"{name}")] == list(range(300))
 
@@ -255,7 +261,7 @@ for number in range(int(sys.argv[3])):
 """
 
 
-def test_twelve_processes_write_while_some_are_killed(path: Path) -> None:
+def test_twelve_processes_write_while_some_are_killed(path: Path, reader: JournalReader) -> None:
     """No line is torn, and every record that a flush acknowledged is there, in order, whoever was killed."""
     processes = [
         subprocess.Popen(
@@ -278,7 +284,6 @@ def test_twelve_processes_write_while_some_are_killed(path: Path) -> None:
         process.wait(30)
         acknowledged.append(int([line for line in lines if line.endswith(b"\n")][-1]) + 1)
 
-    reader = JournalReader(path)
     for name in range(12):
         numbers = [line.record.data["n"] for line in reader.story(f"{name}")]
         assert numbers == list(range(len(numbers)))
@@ -286,7 +291,6 @@ def test_twelve_processes_write_while_some_are_killed(path: Path) -> None:
     everything = reader.find(limit=-1)
     assert all(line.record.data["end"] and len(line.record.reason) == 2_000 for line in everything)
     assert acknowledged[5:] == [200] * 7
-    reader.close()
 
 
 def test_a_program_that_forgets_to_close_loses_nothing(path: Path) -> None:
