@@ -131,6 +131,13 @@ def test_a_hook_that_asks_nothing_speaks_about_unreadable_calls_too(tmp_path: Pa
     )
 
 
+def test_a_hook_that_looks_at_files_is_blocking(tmp_path: Path) -> None:
+    """So that an event loop does not wait for a disk."""
+    loaded = load(files(tmp_path, project=GUARD + "  path: .env\n"), tmp_path)
+
+    assert loaded.registrations[0].blocking
+
+
 def test_settings_of_a_hook_reach_its_registration(tmp_path: Path) -> None:
     """Mode, direction of failure, what unknown leads to, and the words for people."""
     text = GUARD + "  mode: observe\n  on_unknown: pass\n  fail_closed: true\n  description: No deleting.\n"

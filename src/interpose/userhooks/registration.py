@@ -36,7 +36,10 @@ class HookEvaluation:
 
 
 def registration_of(hook: UserHook, workspace: Workspace, reader: CommandReader) -> Registration:
-    """The registration of one hook in one workspace; `reader` may be shared by all."""
+    """The registration of one hook in one workspace; `reader` may be shared by all.
+
+    A hook that asks about paths is `blocking`: it looks at the filesystem, which may be slow or far away.
+    """
     return Registration(
         id=hook.id,
         description=hook.description or f"{hook.kind} of {hook.source}",
@@ -45,6 +48,7 @@ def registration_of(hook: UserHook, workspace: Workspace, reader: CommandReader)
         evaluate=HookEvaluation(hook, Matcher(hook.matchers, workspace, reader).ask),
         kind="user_hook",
         fail_closed=hook.fail_closed,
+        blocking=bool(hook.matchers.path),
         mode=hook.mode,
         on_unknown=hook.on_unknown,
     )

@@ -30,6 +30,8 @@ hooks:
         or ask the person to do it.
 
   # Secrets are not read, written or removed, by whatever tool. The last pattern that matches decides.
+  # A command whose files cannot be told (cat "$FILE") is asked about, and refused where nobody can be asked;
+  # `on_unknown: pass` would let it through.
   - id: protect-secrets
     on: before_tool
     kind: effect
