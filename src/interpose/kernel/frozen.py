@@ -46,16 +46,30 @@ class FrozenList(list[Any]):
         return (FrozenList, (list(self),))
 
 
-def freeze(value: Json) -> Json:
-    """The same JSON value, unchangeable all the way down; what is already frozen is returned as it is."""
+DEEPEST = 200
+"""How deep a value may nest; deeper ones are no sensible arguments and would end in a RecursionError elsewhere."""
+
+
+def freeze(value: Json, *, _depth: int = 0) -> Json:
+    """The same JSON value, unchangeable all the way down; what is already frozen is returned as it is.
+
+    Raises ValueError when it nests deeper than 200, or in a circle.
+    """
     kind = type(value)
     if kind is FrozenDict or kind is FrozenList:
         return value
     if isinstance(value, dict):
-        return FrozenDict({key: freeze(item) for key, item in value.items()})
+        _refuse_depth(_depth)
+        return FrozenDict({key: freeze(item, _depth=_depth + 1) for key, item in value.items()})
     if isinstance(value, list | tuple):
-        return FrozenList([freeze(item) for item in value])
+        _refuse_depth(_depth)
+        return FrozenList([freeze(item, _depth=_depth + 1) for item in value])
     return value
+
+
+def _refuse_depth(depth: int) -> None:
+    if depth > DEEPEST:
+        raise ValueError(f"nested deeper than {DEEPEST} levels, or in a circle")
 
 
 def thaw(value: Json) -> Json:

@@ -45,7 +45,7 @@ def call_fingerprint(tool_name: str, arguments: JsonObject) -> str:
     """
     try:
         return f"{tool_name} {canonical_json(arguments)}"
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return f"{tool_name} (unrepresentable)"
 
 
@@ -103,6 +103,8 @@ def _tool_input(
     hook: Hook, point: ToolCall | ToolResult, form: HookForm, metadata: dict[str, MetadataValue]
 ) -> HookInput:
     context = point.context
+    arguments, problem = _frozen(form.input)
+    details, _ = _frozen(point.details) if isinstance(point, ToolResult) and point.details else (None, None)
     return HookInput(
         hook=hook,
         session_id=context.session,
@@ -113,11 +115,19 @@ def _tool_input(
         tool_aliases=form.aliases,
         model_id=context.model,
         metadata=FrozenDict(metadata),
-        tool_args=freeze(form.input),
-        tool_result_details=freeze(point.details) if isinstance(point, ToolResult) and point.details else None,
+        tool_args=arguments,
+        tool_result_details=details,
         text=point.output if isinstance(point, ToolResult) else None,
-        unreadable=point.problem or form.problem,
+        unreadable=point.problem or form.problem or problem,
     )
+
+
+def _frozen(value: JsonObject) -> tuple[JsonObject, str | None]:
+    """The value, unchangeable; empty, and why, when it nests too deep to be looked at."""
+    try:
+        return freeze(value), None
+    except ValueError as error:
+        return FrozenDict(), f"the arguments are {error}"
 
 
 def _turn_input(

@@ -13,6 +13,9 @@ from interpose.contracts.verdict import Reaction, Verdict
 PAYLOAD_CHARS = 2_000
 """How much of a payload a line keeps; the rest is told by its length."""
 
+PAYLOAD_DEPTH = 20
+"""How deep a payload is kept."""
+
 
 def records_of(point: Point, form: HookForm | None, verdict: Verdict, at: float) -> Iterator[Record]:
     """The lines of one judgement, in the order in which things were said."""
@@ -118,13 +121,15 @@ def _added(verdict: Verdict) -> dict[str, Any]:
     return added
 
 
-def _shortened(value: Any) -> Any:
+def _shortened(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return _cut(value)
+    if isinstance(value, dict | list) and depth >= PAYLOAD_DEPTH:
+        return "… (nested deeper)"
     if isinstance(value, dict):
-        return {key: _shortened(item) for key, item in value.items()}
+        return {key: _shortened(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_shortened(item) for item in value[:50]]
+        return [_shortened(item, depth + 1) for item in value[:50]]
     return value
 
 

@@ -32,6 +32,9 @@ class _Act:
 _Steps: TypeAlias = Generator[ToolCall | ToolResult | _Act, Any, Any]
 """Yields what is to be judged or run, receives the verdict or the result, returns what the caller gets."""
 
+RefusedWith: TypeAlias = Callable[[ToolCall | ToolResult, Verdict], Any]
+"""What a caller gets in place of a refused call's or result's own; may raise instead."""
+
 _Judging: TypeAlias = Generator[ToolCall | ToolResult | _Act, Any, Verdict]
 
 
@@ -44,13 +47,22 @@ class PolicyMiddleware(ToolMiddleware):
     result and raised on, unchanged. A policy that itself raises, or answers with nonsense, counts as a refusal.
 
     `context` is who acts and where, or a function that says so for each call. `judge_results` off leaves results
-    alone. One instance may serve many drivers and threads at once.
+    alone. `refused` makes what stands in the place of a refused call or result, instead of the sentence; what it
+    raises reaches the caller. One instance may serve many drivers and threads at once.
     """
 
-    def __init__(self, policy: Policy, *, context: Context | Callable[[], Context], judge_results: bool = True) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        context: Context | Callable[[], Context],
+        judge_results: bool = True,
+        refused: RefusedWith | None = None,
+    ) -> None:
         self._policy = policy
         self._context = context
         self._judge_results = judge_results
+        self._refused = refused or _sentence
 
     def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
         """Asks `policy.judge`; not to be called on the runtime's loop thread."""
@@ -93,9 +105,10 @@ class PolicyMiddleware(ToolMiddleware):
     def _steps(self, tool_name: str, arguments: Arguments, call: Call) -> _Steps:
         call.call_id = call.call_id or f"call_{uuid.uuid4().hex}"
         context = self._context() if callable(self._context) else self._context
-        verdict = yield from self._judged(ToolCall(context, call.call_id, tool_name, arguments))
+        proposed = ToolCall(context, call.call_id, tool_name, arguments)
+        verdict = yield from self._judged(proposed)
         if verdict.refusal is not None:
-            return refusal_text(tool_name, verdict.refusal)
+            return self._refused(proposed, verdict)
 
         final = arguments if verdict.arguments is None else verdict.arguments
         call.judged_digest = call_digest(tool_name, final)
@@ -116,9 +129,10 @@ class PolicyMiddleware(ToolMiddleware):
         if not self._judge_results:
             return _with_annotations(result, verdict.annotations)
 
-        back = yield from self._judged(came_back(_text(result), is_error=False))
+        returned = came_back(_text(result), is_error=False)
+        back = yield from self._judged(returned)
         if back.refusal is not None:
-            return annotated(withheld_text(tool_name, back.refusal), back.annotations)
+            return self._refused(returned, back)
         return _with_annotations(result, back.annotations)
 
     def _judged(self, point: ToolCall | ToolResult) -> _Judging:
@@ -140,6 +154,13 @@ class PolicyMiddleware(ToolMiddleware):
         given = point.annotations if isinstance(point, ToolResult) else ()
         refusal = Refusal(type(self._policy).__name__, f"the policy could not judge: {problem}")
         return Verdict("", point.stage, "refused", refusal, annotations=given)
+
+
+def _sentence(point: ToolCall | ToolResult, verdict: Verdict) -> str:
+    assert verdict.refusal is not None  # noqa: S101 - only a refused verdict is told
+    if isinstance(point, ToolCall):
+        return refusal_text(point.tool_name, verdict.refusal)
+    return annotated(withheld_text(point.tool_name, verdict.refusal), verdict.annotations)
 
 
 def _with_annotations(result: Any, annotations: tuple[Annotation, ...]) -> Any:

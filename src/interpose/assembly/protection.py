@@ -1,0 +1,122 @@
+"""A project's policy around any Python callable.
+
+policy = interpose.load_policy()
+read_notes = interpose.protect(read_notes, policy=policy, tool="read")
+"""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, ParamSpec, Self, TypeVar, cast
+
+from interpose.assembly.binding import Binding
+from interpose.assembly.folders import Folders, canonical_root
+from interpose.assembly.runtime import Runtime
+from interpose.chain.chain import Chain
+from interpose.concerns.policy.middleware import PolicyMiddleware
+from interpose.contracts.errors import Refused
+from interpose.contracts.ports import Policy
+from interpose.contracts.stages import Context, ToolCall, ToolResult
+from interpose.contracts.verdict import Refusal, Verdict
+from interpose.kernel.ids import random_id
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class LoadedPolicy:
+    """The policy of one project, ready to judge calls of this process. Any thread may use it.
+
+    It keeps the journal open; `close()` (or leaving it as a context manager) commits what was written. A process
+    that ends without either commits at exit.
+    """
+
+    def __init__(self, runtime: Runtime, root: str, *, cwd: str, agent: str | None) -> None:
+        self._runtime = runtime
+        self._policy = runtime.workspaces.policy(root)
+        self._context = Context(mount="process", session=random_id("s"), workspace=root, cwd=cwd, agent=agent)
+
+    @property
+    def policy(self) -> Policy:
+        """The port that judges."""
+        return self._policy
+
+    @property
+    def context(self) -> Context:
+        """Who acts, and where: one session per loaded policy."""
+        return self._context
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the hook files, one line each; the other hooks work."""
+        return tuple(str(issue) for issue in self._policy.loaded.issues)
+
+    def close(self) -> None:
+        """Commits what was journalled and closes the files. Idempotent."""
+        self._runtime.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def load_policy(folder: str | os.PathLike[str] | None = None, *, agent: str | None = "process") -> LoadedPolicy:
+    """The policy of the project that `folder` (default: the current one) belongs to.
+
+    Raises StorageError when the state folder cannot be used and ConfigError for a bad setting; a hook file with
+    mistakes does not raise: see `LoadedPolicy.problems`.
+    """
+    start = Path(folder) if folder is not None else Path.cwd()
+    return LoadedPolicy(Runtime.open(), canonical_root(start), cwd=str(start.resolve()), agent=agent)
+
+
+def load_policy_from(folders: Folders, folder: Path, *, agent: str | None = "process") -> LoadedPolicy:
+    """As `load_policy`, with the user's folders given."""
+    return LoadedPolicy(Runtime.open(folders), canonical_root(folder), cwd=str(folder.resolve()), agent=agent)
+
+
+def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None = None) -> Callable[P, R]:
+    """`function` behind the policy: a call that is refused raises Refused and does not run.
+
+    `tool` is the name that rules know it by (default: the function's own name); name it `shell`, `read`, `write`, ...
+    to have it judged as those. Arguments are judged by their parameter names, defaults included. A coroutine function
+    stays one. The result is judged on its way back: an annotation is added to a text, and a withheld result raises
+    Refused. Raises MisuseError when `function` has no signature that can be read.
+    """
+    binding = Binding(function)
+    name = tool or str(getattr(function, "__name__", type(function).__name__))
+    chain = Chain([PolicyMiddleware(policy.policy, context=policy.context, refused=_raise_refused)])
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def protected_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+            async def terminal(_name: str, arguments: dict[str, Any]) -> Any:
+                positional, named = binding.call(arguments)
+                return await function(*positional, **named)
+
+            return await chain.call_async(name, binding.arguments(args, kwargs), terminal)
+
+        return cast("Callable[P, R]", protected_async)
+
+    @functools.wraps(function)
+    def protected(*args: P.args, **kwargs: P.kwargs) -> R:
+        def terminal(_name: str, arguments: dict[str, Any]) -> Any:
+            positional, named = binding.call(arguments)
+            return cast("Callable[..., Any]", function)(*positional, **named)
+
+        return cast("R", chain.call(name, binding.arguments(args, kwargs), terminal))
+
+    return protected
+
+
+def _raise_refused(point: ToolCall | ToolResult, verdict: Verdict) -> NoReturn:
+    refusal = verdict.refusal or Refusal("policy", "no reason was given")
+    raise Refused(tool=point.tool_name, handler=refusal.handler, reason=refusal.reason, action=verdict.action)

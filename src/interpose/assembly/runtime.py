@@ -1,0 +1,88 @@
+"""Everything that runs in one process, opened together and closed together."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from interpose.assembly.folders import Folders, user_folders
+from interpose.assembly.lineup import own_registrations
+from interpose.assembly.settings import Settings, load_settings
+from interpose.assembly.workspaces import Parts, Workspaces
+from interpose.contracts.effects import Registration
+from interpose.contracts.journal import Record
+from interpose.contracts.ports import Journal
+from interpose.gateway.app import Gateway
+from interpose.gateway.settings import GatewaySettings, Upstreams
+from interpose.journal.fanout import ListeningJournal
+from interpose.journal.sqlite import SqliteJournal
+from interpose.kernel.clock import SystemClock
+from interpose.launch.pause import SqlitePause
+from interpose.launch.store import SqliteLaunches
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The parts of one process. Close it, or use it as a context manager: what was journalled is then on disk."""
+
+    folders: Folders
+    settings: Settings
+    clock: SystemClock
+    stored: SqliteJournal
+    journal: Journal
+    launches: SqliteLaunches
+    pause: SqlitePause
+    workspaces: Workspaces
+
+    @classmethod
+    def open(
+        cls,
+        folders: Folders | None = None,
+        *,
+        settings: Settings | None = None,
+        listener: Callable[[Record], None] | None = None,
+        registrations: Callable[[], Sequence[Registration]] = own_registrations,
+    ) -> Self:
+        """Opens journal and state under `folders`.
+
+        `listener` is told each record as it is written, on the writer's stack; what it raises changes nothing.
+        Raises StorageError when the state folder or a file in it cannot be used, ConfigError for a bad setting.
+        """
+        folders = folders or user_folders()
+        settings = settings or load_settings(folders)
+        clock = SystemClock()
+        stored = SqliteJournal(folders.journal_db, clock=clock)
+        journal: Journal = ListeningJournal(stored, listener) if listener else stored
+        launches = SqliteLaunches(folders.state_db, clock=clock)
+        pause = SqlitePause(folders.state_db, clock=clock)
+        workspaces = Workspaces(
+            Parts(folders=folders, journal=journal, clock=clock, pause=pause, registrations=registrations)
+        )
+        return cls(folders, settings, clock, stored, journal, launches, pause, workspaces)
+
+    def gateway(self) -> Gateway:
+        """A gateway over these parts; it opens its connections when the server starts it."""
+        upstreams = self.settings.file.upstreams
+        return Gateway(
+            GatewaySettings(upstreams=Upstreams(upstreams.anthropic, upstreams.openai, upstreams.gemini)),
+            workspaces=self.workspaces,
+            launches=self.launches,
+            journal=self.journal,
+            clock=self.clock,
+        )
+
+    def close(self) -> None:
+        """Commits what was journalled and closes the files. Idempotent."""
+        if isinstance(self.journal, ListeningJournal):
+            self.journal.close()
+        self.stored.close()
+        self.launches.close()
+        self.pause.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

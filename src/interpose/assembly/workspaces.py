@@ -1,0 +1,144 @@
+"""The policies of the workspaces, built on demand and built anew when a hook file changes."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from interpose.assembly.folders import PROJECT_FOLDER, Folders
+from interpose.contracts.effects import Registration
+from interpose.contracts.journal import Record
+from interpose.contracts.ports import Clock, Journal, Pause
+from interpose.contracts.stages import Point
+from interpose.contracts.verdict import Verdict
+from interpose.effects.contract import MiddlewareContract, create_middleware
+from interpose.effects.diagnostics import BudgetExceeded, Diagnostic, HookFailed, describe
+from interpose.policy.judgement import EffectPolicy
+from interpose.userhooks.loading import HookFile, LoadedHooks, load_user_hooks, signature
+
+OWNER = "user-hooks"
+RELOAD_CHECK_S = 0.2
+"""A changed hook file is seen at most this many seconds later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What every policy is made with."""
+
+    folders: Folders
+    journal: Journal
+    clock: Clock
+    pause: Pause
+    registrations: Callable[[], Sequence[Registration]]
+    """Our own coded registrations, made anew for each workspace since they keep state."""
+
+
+class WorkspacePolicy:
+    """The port `Policy` of one workspace, following its hook files.
+
+    A file that cannot be parsed keeps the last good set; what is wrong is journalled once per change.
+    """
+
+    def __init__(self, root: str | None, parts: Parts) -> None:
+        self._root = root
+        self._parts = parts
+        self._engine: MiddlewareContract = create_middleware(
+            registrations=parts.registrations(), owners=(OWNER,), on_diagnostic=self._diagnose
+        )
+        self._policy = EffectPolicy(self._engine, journal=parts.journal, clock=parts.clock, pause=parts.pause)
+        self._lock = threading.Lock()
+        self._generation = 0
+        self._files = hook_files(root, parts.folders)
+        self._signature = signature(self._files)
+        self._checked = time.monotonic()
+        self._loaded = self._load()
+
+    @property
+    def loaded(self) -> LoadedHooks:
+        """The hooks in force and what was wrong with the files."""
+        return self._loaded
+
+    @property
+    def engine(self) -> MiddlewareContract:
+        """The registration table."""
+        return self._engine
+
+    def judge(self, point: Point) -> Verdict:
+        """As the port says."""
+        self._follow()
+        return self._policy.judge(point)
+
+    async def judge_async(self, point: Point) -> Verdict:
+        """As the port says."""
+        self._follow()
+        return await self._policy.judge_async(point)
+
+    def _follow(self) -> None:
+        if time.monotonic() - self._checked < RELOAD_CHECK_S or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._checked = time.monotonic()
+            present = signature(self._files)
+            if present != self._signature:
+                self._signature = present
+                self._loaded = self._load()
+        finally:
+            self._lock.release()
+
+    def _load(self) -> LoadedHooks:
+        folders = self._parts.folders
+        loaded = load_user_hooks(self._files, root=self._root or "", home=str(folders.home))
+        for issue in loaded.issues:
+            self._problem(str(issue))
+        if loaded.broken_files and self._generation:
+            self._problem("the hooks as they were stay in force until the file can be read again")
+            return self._loaded
+        self._generation += 1
+        self._engine.replace_registrations(OWNER, self._generation, loaded.registrations)
+        return loaded
+
+    def _diagnose(self, diagnostic: Diagnostic) -> None:
+        lone = isinstance(diagnostic, BudgetExceeded) and not diagnostic.steady_state_warn
+        if not lone and not isinstance(diagnostic, HookFailed):  # the verdict tells of failed handlers
+            self._problem(describe(diagnostic))
+
+    def _problem(self, text: str) -> None:
+        self._parts.journal.write(
+            Record(
+                at=self._parts.clock.now(),
+                action="hooks",
+                step="problem",
+                workspace=self._root or "",
+                reason=text,
+            )
+        )
+
+
+class Workspaces:
+    """The port `Workspaces`: one policy per root, kept for the life of the process. Any thread may ask."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._lock = threading.Lock()
+        self._policies: dict[str | None, WorkspacePolicy] = {}
+
+    def policy(self, root: str | None) -> WorkspacePolicy:
+        """The policy of the workspace at `root`; None means the user's hooks only."""
+        found = self._policies.get(root)
+        if found is not None:
+            return found
+        with self._lock:
+            if root not in self._policies:
+                self._policies[root] = WorkspacePolicy(root, self._parts)
+            return self._policies[root]
+
+
+def hook_files(root: str | None, folders: Folders) -> tuple[HookFile, ...]:
+    """The files whose hooks judge in the workspace at `root`, lowest precedence first."""
+    files = [HookFile("user", folders.user_hooks)]
+    if root is not None:
+        project = Path(root) / PROJECT_FOLDER
+        files.append(HookFile("project", project / "hooks.yaml"))
+        files.append(HookFile("project.local", project / "hooks.local.yaml"))
+    return tuple(files)

@@ -1,0 +1,76 @@
+"""What `interpose up` and `interpose tail` print: one readable line per thing that happens."""
+
+import threading
+from datetime import UTC, datetime, tzinfo
+
+from rich.console import Console
+from rich.text import Text
+
+from interpose.cli.output import print_json
+from interpose.contracts.journal import Record, StoredRecord
+from interpose.journal.codec import to_json
+from interpose.journal.text import Line, record_line
+
+QUIET_STEPS = frozenset({"enter", "answer", "request", "applied", "skipped", "not_reached"})
+"""Steps that stay in the journal: the verdict that follows says the same for people."""
+
+_STYLES = {
+    "time": "dim",
+    "good": "allowed",
+    "bad": "refused",
+    "warn": "note",
+    "name": "name",
+    "dim": "dim",
+    "plain": "",
+}
+
+
+class Feed:
+    """A listener of the journal that prints. Any thread may tell it; nothing is printed before `start`."""
+
+    def __init__(self, out: Console, *, as_json: bool = False) -> None:
+        self._out = out
+        self._as_json = as_json
+        self._started = threading.Event()
+
+    def start(self, url: str, root: str, base_url: str) -> None:
+        """From now on everything is printed; machines are told the addresses first."""
+        if self._as_json:
+            print_json({"step": "started", "url": url, "workspace": root, "base_url": base_url})
+        self._started.set()
+
+    def hear(self, record: Record) -> None:
+        """Prints `record` if people want to see it."""
+        if not self._started.is_set() or (not self._as_json and not worth_showing(record)):
+            return
+        if self._as_json:
+            print_json(to_json(StoredRecord(0, record)))
+            return
+        self._out.print(styled(record))
+
+    def say(self, text: str) -> None:
+        """One line of our own."""
+        if self._as_json:
+            print_json({"step": "said", "reason": text})
+            return
+        self._out.print(text, style="dim")
+
+
+def worth_showing(record: Record) -> bool:
+    """Whether people want a line for it: verdicts, faults, notices, and what was only observed."""
+    return record.step not in QUIET_STEPS or record.outcome == "observed"
+
+
+def styled(record: Record) -> Text:
+    """The record's line in this machine's time, each piece in its colour."""
+    return coloured(record_line(record, tz=local_zone()))
+
+
+def coloured(line: Line) -> Text:
+    """A line of the journal, each piece in its colour."""
+    return Text.assemble(*((piece.text, _STYLES[piece.role]) for piece in line))
+
+
+def local_zone() -> tzinfo:
+    """The time zone of this machine."""
+    return datetime.now().astimezone().tzinfo or UTC

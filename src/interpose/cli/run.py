@@ -1,0 +1,89 @@
+"""`interpose run -- COMMAND…`: one agent through the gateway."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from interpose.assembly.folders import canonical_root
+from interpose.assembly.presence import find_gateway
+from interpose.assembly.runtime import Runtime
+from interpose.cli.output import console
+from interpose.gateway.app import bound_to
+from interpose.gateway.server import ThreadedServer
+from interpose.journal.query import Filter, JournalReader
+from interpose.launch.files import write_files
+from interpose.launch.pointing import point, recognise
+from interpose.launch.runner import run_agent
+
+
+JOURNAL_S = 0.05
+"""A gateway in another process commits its last lines within this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    base_url: str
+    launch_id: str
+
+
+@click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--own-port", is_flag=True, help="For a client that takes no path: a port that belongs to this launch.")
+@click.option("--quiet", is_flag=True, help="Say nothing of our own.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run_command(*, own_port: bool, quiet: bool, command: tuple[str, ...]) -> int:
+    """Run an agent through the gateway, as in: interpose run -- claude -p "tidy up".
+
+    Uses the gateway of `interpose up` if one runs, else starts its own for as long as the agent runs. Knows how to
+    point Claude Code, Codex, Gemini CLI and opencode; any other program gets the SDK variables. Writes into none of
+    the agent's own files, and ends with the agent's exit code.
+    """
+    words = list(command)
+    with Runtime.open() as runtime, _reached(runtime, words, own_port=own_port) as reached:
+        pointing = point(words, reached.base_url, os.environ, runtime.folders.agents)
+        write_files(pointing.files)
+        notes = console(stderr=True)
+        if not quiet:
+            for note in pointing.notes:
+                notes.print(f"interpose: {note}", style="dim", markup=False)
+        ended = run_agent(pointing.argv, {**os.environ, **pointing.env, "INTERPOSE_LAUNCH": reached.launch_id})
+        if ended.message is not None:
+            notes.print(f"interpose: {ended.message}", markup=False)
+        runtime.journal.flush()
+        if not quiet:
+            _summarise(runtime, reached.launch_id)
+    return ended.code
+
+
+@contextmanager
+def _reached(runtime: Runtime, words: list[str], *, own_port: bool) -> Iterator[_Reached]:
+    """A base URL that belongs to this launch, on the gateway that runs or on one of our own."""
+    cwd = Path.cwd()
+    launch, secret = runtime.launches.register(
+        workspace=canonical_root(cwd), agent=recognise(words), cwd=str(cwd.resolve())
+    )
+    running = None if own_port else find_gateway(runtime.folders)
+    if running is not None:
+        yield _Reached(f"{running.url}/l/{secret}", launch.id)
+        return
+    gateway = runtime.gateway()
+    app = bound_to(gateway, secret) if own_port else gateway
+    with ThreadedServer(app, host="127.0.0.1", port=0) as server:
+        yield _Reached(server.url if own_port else f"{server.url}/l/{secret}", launch.id)
+
+
+def _summarise(runtime: Runtime, launch_id: str) -> None:
+    time.sleep(JOURNAL_S)
+    with closing(JournalReader(runtime.folders.journal_db)) as reader:
+        found = reader.find(Filter(launch=launch_id, step="verdict"), limit=-1)
+    verdicts = [stored.record for stored in found]
+    if not verdicts:
+        return
+    refused = sum(record.outcome == "refused" for record in verdicts)
+    console(stderr=True).print(
+        f"interpose: {len(verdicts)} judged, {refused} refused · interpose journal --launch {launch_id}", style="dim"
+    )

@@ -1,0 +1,102 @@
+"""interpose init, doctor, status, hooks, config: the first minutes of a newcomer."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from interpose.assembly.folders import Folders
+from tests.e2e.processes import interpose, up
+
+pytestmark = pytest.mark.e2e
+
+
+def test_init_writes_working_hooks_and_says_what_is_next(tmp_path: Path, environ: dict[str, str]) -> None:
+    """The file has no mistakes, three hooks are in force, and a second init does not overwrite it."""
+    first = interpose("init", cwd=tmp_path, env=environ)
+    check = interpose("hooks", "check", cwd=tmp_path, env=environ)
+    listed = interpose("hooks", "list", "--json", cwd=tmp_path, env=environ)
+    second = interpose("init", cwd=tmp_path, env=environ)
+
+    assert first.returncode == 0, first.stderr
+    assert "interpose run -- claude" in first.stdout
+    assert check.returncode == 0, check.stdout
+    assert [json.loads(line)["id"] for line in listed.stdout.splitlines()] == [
+        "no-recursive-delete",
+        "protect-secrets",
+        "remind-tests",
+    ]
+    assert second.returncode == 2
+    assert "--force" in second.stderr
+
+
+def test_doctor_proves_a_refusal_with_and_without_a_gateway(tmp_path: Path, environ: dict[str, str]) -> None:
+    """The canary is refused through a gateway of the doctor's own, and through the one that runs."""
+    alone = interpose("doctor", cwd=tmp_path, env=environ)
+    with up(tmp_path, environ) as gateway:
+        running = interpose("doctor", "--json", cwd=tmp_path, env=environ)
+
+    assert alone.returncode == 0, alone.stdout + alone.stderr
+    assert "refused by a gateway started for this" in alone.stdout
+    canary = json.loads(running.stdout.splitlines()[-1])
+    assert (canary["name"], canary["well"]) == ("canary", True)
+    assert gateway.url in canary["text"]
+
+
+def test_doctor_names_what_is_wrong(tmp_path: Path, environ: dict[str, str], folders: Folders) -> None:
+    """A hook file with a mistake is exit code 1 and the way out."""
+    (tmp_path / ".interpose").mkdir()
+    (tmp_path / ".interpose" / "hooks.yaml").write_text("- on: never\n")
+
+    done = interpose("doctor", cwd=tmp_path, env=environ)
+
+    assert done.returncode == 1
+    assert "interpose hooks check" in done.stdout
+
+
+def test_status_tells_what_judges_here(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Hooks, gateway, approval and the last day, for people and machines."""
+    interpose("init", cwd=tmp_path, env=environ)
+
+    people = interpose("status", cwd=tmp_path, env=environ)
+    machines = json.loads(interpose("status", "--json", cwd=tmp_path, env=environ).stdout)
+
+    assert "3 in force, without approval" in people.stdout
+    assert machines["gateway"] is None
+    assert machines["judging"] == "on"
+    assert machines["workspace"] == str(tmp_path)
+
+
+def test_config_show_names_origins(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Each value and where it came from."""
+    done = interpose("config", "show", "--json", cwd=tmp_path, env={**environ, "INTERPOSE_PORT": "5151"})
+
+    settings = json.loads(done.stdout)["settings"]
+    assert settings["gateway.port"] == {"value": 5151, "origin": "INTERPOSE_PORT"}
+
+
+@pytest.mark.parametrize("words", [("--help",), ("up", "--help"), ("run", "--help"), ("journal", "--help")])
+def test_help_is_there_for_every_verb(tmp_path: Path, environ: dict[str, str], words: tuple[str, ...]) -> None:
+    """Help ends with code 0 and says what the verb does."""
+    done = interpose(*words, cwd=tmp_path, env=environ)
+
+    assert done.returncode == 0
+    assert "Usage: interpose" in done.stdout
+
+
+@pytest.mark.parametrize("words", [("fly",), ("journal", "--last", "0"), ("explain",), ("run",)])
+def test_wrong_usage_is_exit_code_two(tmp_path: Path, environ: dict[str, str], words: tuple[str, ...]) -> None:
+    """An unknown verb, a bad value, a missing word: one message, no traceback."""
+    done = interpose(*words, cwd=tmp_path, env=environ)
+
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_the_journal_of_nobody_says_so(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Before anything has happened, journal and explain say what to do."""
+    for words in (("journal",), ("explain", "a1")):
+        done = interpose(*words, cwd=tmp_path, env=environ)
+
+        assert done.returncode == 2
+        assert "interpose demo" in done.stderr
