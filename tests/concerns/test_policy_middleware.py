@@ -225,6 +225,29 @@ def test_results_can_be_left_alone(run: Run) -> None:
 
 
 @both
+def test_a_list_may_tell_a_refusal_in_its_own_way(run: Run) -> None:
+    """A call and a result alike, by a value or an exception; the tool still does not run."""
+    told: list[str] = []
+
+    def answering(point: ToolCall | ToolResult, verdict: Verdict) -> Any:
+        told.append(point.stage)
+        return verdict.refusal
+
+    tool = Tool()
+    assert run(FakePolicy(refuse), tool, refused=answering) == Refusal("fake", "no")
+    assert tool.runs == []
+    assert run(by_stage(result=refuse), tool, refused=answering) == Refusal("fake", "no")
+    assert told == ["tool.call", "tool.result"]
+
+    def raising_it(point: ToolCall | ToolResult, verdict: Verdict) -> Any:
+        raise PermissionError(point.tool_name)
+
+    with pytest.raises(PermissionError, match="t"):
+        run(FakePolicy(refuse), tool, refused=raising_it)
+    assert len(tool.runs) == 1
+
+
+@both
 def test_the_context_may_be_asked_for_each_call(run: Run) -> None:
     """A function says who acts; a call without an id gets one, the same at both points."""
     sessions = iter(["s1", "s2"])
