@@ -20,7 +20,9 @@ def reference(stream: bytes) -> list[tuple[str, str]]:
     text = stream.decode("utf-8", "replace")
     text = text.removeprefix("\ufeff")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    name, data, found = "", [], []
+    name = ""
+    data: list[str] = []
+    found: list[tuple[str, str]] = []
     for line in lines[:-1]:
         if not line:
             if data:
@@ -43,7 +45,19 @@ def seen(events: list[SseEvent]) -> list[tuple[str, str]]:
 
 line_ends = st.sampled_from([b"\n", b"\r\n", b"\r"])
 line_texts = st.sampled_from(
-    [b"data: {}", b"data:x", b"data", b"data: \xf0\x9f\x98\x80", b"event: e", b"event:", b": note", b"id: 1", b"", b"x", b"datax: 1"]
+    [
+        b"data: {}",
+        b"data:x",
+        b"data",
+        b"data: \xf0\x9f\x98\x80",
+        b"event: e",
+        b"event:",
+        b": note",
+        b"id: 1",
+        b"",
+        b"x",
+        b"datax: 1",
+    ]
 )
 
 

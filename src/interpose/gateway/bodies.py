@@ -29,7 +29,10 @@ _ROLE = msgspec.json.Decoder(_Role)
 def open_body(body: bytes) -> RawObject:
     """The members of the request. Raises Unreadable when it is not a JSON object."""
     try:
+        body.decode()  # raw members are not checked otherwise
         return _OBJECT.decode(tidied(body))
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
     except msgspec.ValidationError:
         raise Unreadable("the body is JSON, but not an object") from None
     except ValueError as error:

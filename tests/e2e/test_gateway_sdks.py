@@ -1,0 +1,578 @@
+"""The gateway on real sockets, with the real anthropic and openai SDKs."""
+
+import gzip
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+from urllib.parse import urlsplit
+
+import anthropic
+import openai
+import pytest
+
+from interpose.contracts.effects import NotifyOperator
+from interpose.contracts.errors import ConfigError
+from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnStart
+from interpose.contracts.verdict import Notice, Reminder, Verdict
+from interpose.gateway.app import Gateway, bound_to
+from interpose.gateway.server import ThreadedServer
+from interpose.gateway.settings import GatewaySettings, Upstreams
+from interpose.kernel.clock import SystemClock
+from interpose.testing.fakes import FakeLaunches, FakePolicy, FakeWorkspaces, allow, refuse
+from interpose.testing.journal import MemoryJournal
+from interpose.testing.upstream import (
+    Failure,
+    RawBody,
+    RawStream,
+    Reply,
+    ScriptedUpstream,
+    Step,
+    Text,
+    ToolUse,
+)
+
+pytestmark = pytest.mark.e2e
+LINE = "[interpose] Bash was refused by no-rm: not recursively"
+MESSAGES: Any = [{"role": "user", "content": "clean up"}]
+RM = ToolUse("Bash", {"command": "rm -rf build"}, id="call_rm")
+LS = ToolUse("Bash", {"command": "ls"}, id="call_ls")
+
+
+def no_rm(point: Point) -> Verdict:
+    """A policy with one rule."""
+    if isinstance(point, ToolCall) and "rm -rf" in str(point.arguments):
+        return refuse(point, "not recursively", "no-rm")
+    return allow(point)
+
+
+class House:
+    """A gateway between the SDKs and a scripted upstream."""
+
+    def __init__(self, script: list[Step], judge: Callable[[Point], Verdict] = no_rm, **settings: Any) -> None:
+        self.policy = FakePolicy(judge)
+        self.journal = MemoryJournal()
+        self.launches = FakeLaunches()
+        self.upstream = ScriptedUpstream(script)
+        self._settings = settings
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "House":
+        upstream = self._stack.enter_context(self.upstream)
+        urls = Upstreams(upstream.url, upstream.url, upstream.url)
+        server = ThreadedServer(self.another(**{"upstreams": urls, **self._settings}), drain_timeout_s=1)
+        self.url = self._stack.enter_context(server).url
+        return self
+
+    def another(self, **settings: Any) -> Gateway:
+        """One more gateway over the same parts."""
+        return Gateway(
+            GatewaySettings(**settings),
+            workspaces=FakeWorkspaces(default=self.policy),
+            launches=self.launches,
+            journal=self.journal,
+            clock=SystemClock(),
+        )
+
+    def __exit__(self, *exit_info: object) -> None:
+        self._stack.close()
+
+    def prefixed(self, **launch: Any) -> str:
+        """The base URL of a new launch."""
+        _, secret = self.launches.register(workspace="/w", **launch)
+        return f"{self.url}/l/{secret}"
+
+    def raw(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        """One request without an SDK."""
+        address = urlsplit(self.url)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=10)
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+        finally:
+            connection.close()
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Waits, bounded, until something that happens in another thread has happened."""
+        end = time.monotonic() + 10
+        while not holds():
+            assert time.monotonic() < end, "it did not happen"
+            threading.Event().wait(0.005)
+
+
+@pytest.fixture
+def clients() -> Iterator[Callable[..., Any]]:
+    """Makes SDK clients that are closed at the end."""
+    with ExitStack() as stack:
+
+        def make(kind: str, url: str, **options: Any) -> Any:
+            options = {"api_key": "sk-test", "max_retries": 0, "timeout": 10, **options}
+            if kind == "anthropic":
+                return stack.enter_context(anthropic.Anthropic(base_url=url, **options))
+            return stack.enter_context(openai.OpenAI(base_url=f"{url}/v1", **options))
+
+        yield make
+
+
+def ask_anthropic(client: Any, *, stream: bool, messages: Any = MESSAGES) -> Any:
+    """One message, streamed or not."""
+    if not stream:
+        return client.messages.create(model="m", max_tokens=99, messages=messages)
+    with client.messages.stream(model="m", max_tokens=99, messages=messages) as events:
+        return events.get_final_message()
+
+
+def ask_chat(client: Any, *, stream: bool, messages: Any = MESSAGES) -> tuple[str, list[Any], str | None]:
+    """Text, calls and finish reason of one completion, streamed or not."""
+    if not stream:
+        (choice,) = client.chat.completions.create(model="m", messages=messages).choices
+        calls = [(call.id, call.function.name, call.function.arguments) for call in choice.message.tool_calls or []]
+        return choice.message.content or "", calls, choice.finish_reason
+    text, finish = "", None
+    pieces: dict[int, list[str]] = {}
+    for chunk in client.chat.completions.create(model="m", messages=messages, stream=True):
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            finish = choice.finish_reason or finish
+            for entry in choice.delta.tool_calls or []:
+                known = pieces.setdefault(entry.index, ["", "", ""])
+                known[0] += entry.id or ""
+                known[1] += entry.function.name or ""
+                known[2] += entry.function.arguments or ""
+    return text, [tuple(call) for call in pieces.values()], finish
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_anthropic_calls_refused_and_passed(stream: bool, clients: Callable[..., Any]) -> None:
+    """The refused call is a text with the reason; the harmless one reaches the agent untouched."""
+    with House([Reply(Text("I will."), RM), Reply(Text("Then."), LS), Reply(RM, LS)]) as house:
+        client = clients("anthropic", house.prefixed(agent="claude-code", cwd="/w/sub"))
+        refused, passed, both = (ask_anthropic(client, stream=stream) for _ in range(3))
+        paths = [request.path for request in house.upstream.requests]
+        key = house.upstream.requests[0].headers["authorization"]
+
+    assert [block.text for block in refused.content] == ["I will.", LINE]
+    assert refused.stop_reason == "end_turn"
+    assert passed.content[1].input == {"command": "ls"}
+    assert passed.stop_reason == both.stop_reason == "tool_use"
+    assert [block.type for block in both.content] == ["text", "tool_use"]
+    assert set(paths) == {"/v1/messages"}
+    assert key == "Bearer sk-test"
+    call = next(point for point in house.policy.points if isinstance(point, ToolCall))
+    context = call.context
+    assert (context.mount, context.workspace, context.cwd, context.agent) == ("wire", "/w", "/w/sub", "claude-code")
+    assert (context.session, context.launch, context.model) == ("s1", "l1", "m")
+    applied = [(record.outcome, record.handler, record.reason) for record in house.journal.of_step("applied")]
+    assert applied[:2] == [("refused", "no-rm", "not recursively"), ("released", "", "")]
+    assert "secret-1" not in repr(house.journal.records)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_chat_calls_refused_and_passed(stream: bool, clients: Callable[..., Any]) -> None:
+    """The same over the other API, with the same words."""
+    with House([Reply(Text("I will."), RM), Reply(Text("Then."), LS), Reply(RM, LS)]) as house:
+        client = clients("openai", house.url)
+        refused, passed, both = (ask_chat(client, stream=stream) for _ in range(3))
+
+    assert refused == (f"I will.\n\n{LINE}", [], "stop")
+    assert passed == ("Then.", [("call_ls", "Bash", '{"command": "ls"}')], "tool_calls")
+    assert both == (LINE, [("call_ls", "Bash", '{"command": "ls"}')], "tool_calls")
+
+
+def annotating(point: Point) -> Verdict:
+    """Annotates calls and results, reminds at the start of a turn, and notifies the operator."""
+    notice = (Notice("n", "k", "for the operator alone"),)
+    match point:
+        case ToolCall():
+            return Verdict("a-1", point.stage, "allowed", annotations=(Annotation("h", "warn", "from the call"),))
+        case ToolResult():
+            lines = (*point.annotations, Annotation("h", "info", "from the result"))
+            return Verdict("a-2", point.stage, "allowed", annotations=lines, notices=notice)
+        case TurnStart():
+            reminders = (Reminder("h", "info", "run the tests"), Reminder("g", "warn", "and commit"))
+            return Verdict("a-3", point.stage, "allowed", reminders=reminders, notices=notice)
+        case _:
+            return allow(point)
+
+
+REMINDER = "<system-reminder>\nrun the tests\n\nand commit\n</system-reminder>"
+NOTES = "[interpose:warn] from the call\n[interpose:info] from the result"
+
+
+def test_anthropic_annotations_and_reminders_are_made_again(clients: Callable[..., Any]) -> None:
+    """Each later request carries the same edits, also after a retry and when the client rewrites its contents."""
+    script: list[Step] = [Reply(LS), Reply(Text("seen")), Reply(Text("seen")), Reply(Text("end"))]
+    with House(script, annotating) as house:
+        client = clients("anthropic", house.prefixed())
+        first = ask_anthropic(client, stream=True)
+        result = {"type": "tool_result", "tool_use_id": first.content[0].id, "content": "out"}
+        history = [*MESSAGES, {"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}]
+        ask_anthropic(client, stream=False, messages=history)
+        ask_anthropic(client, stream=False, messages=history)
+        marked = {"type": "text", "text": "clean up", "cache_control": {"type": "ephemeral"}}
+        moved = [{"role": "user", "content": [marked]}, *history[1:]]
+        more = [*moved, {"role": "assistant", "content": "seen"}, {"role": "user", "content": "thanks"}]
+        ask_anthropic(client, stream=False, messages=more)
+        bodies = [request.json["messages"] for request in house.upstream.requests]
+        points = [point.stage for point in house.policy.points]
+
+    reminder = {"type": "text", "text": REMINDER}
+    assert bodies[0][0]["content"] == [reminder, {"type": "text", "text": "clean up"}]
+    assert bodies[1] == bodies[2]
+    assert bodies[1][0] == bodies[0][0]
+    assert bodies[1][2]["content"] == [{**result, "content": f"out\n\n{NOTES}"}]
+    assert bodies[3][0]["content"] == [reminder, marked]
+    assert bodies[3][1:3] == bodies[1][1:3]
+    assert bodies[3][4]["content"][0] == reminder
+    assert points == ["turn.start", "tool.call", "tool.result", "turn.start"]
+    assert "operator alone" not in json.dumps(bodies)
+    assert NotifyOperator("", "").kind == "notify_operator"
+
+
+def test_chat_annotations_and_reminders_are_made_again(clients: Callable[..., Any]) -> None:
+    """The same over the other API."""
+    with House([Reply(LS), Reply(Text("seen")), Reply(Text("end"))], annotating) as house:
+        client = clients("openai", house.prefixed())
+        _, calls, _ = ask_chat(client, stream=True)
+        call = {"id": calls[0][0], "type": "function", "function": {"name": calls[0][1], "arguments": calls[0][2]}}
+        history = [
+            *MESSAGES,
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": "out"},
+        ]
+        ask_chat(client, stream=False, messages=history)
+        more = [*history, {"role": "assistant", "content": "seen"}, {"role": "user", "content": "thanks"}]
+        ask_chat(client, stream=False, messages=more)
+        bodies = [request.json["messages"] for request in house.upstream.requests]
+        result = next(point for point in house.policy.points if isinstance(point, ToolResult))
+
+    assert bodies[0][0]["content"] == f"{REMINDER}\n\nclean up"
+    assert bodies[1][0] == bodies[0][0]
+    assert bodies[1][2]["content"] == f"out\n\n{NOTES}"
+    assert bodies[2][:3] == bodies[1]
+    assert bodies[2][4]["content"] == f"{REMINDER}\n\nthanks"
+    assert (result.tool_name, result.arguments, result.output) == ("Bash", {"command": "ls"}, "out")
+
+
+def test_sessions_are_told_by_headers_and_else_are_their_own() -> None:
+    """A header names the session; without prefix and header each request is its own; the header of ours stays here."""
+    with House([Reply(Text("x"))] * 4) as house:
+        body = json.dumps({"messages": MESSAGES}).encode()
+        for headers in (
+            {"X-Claude-Code-Session-Id": "cc"},
+            {"x-session-id": "oc", "X-Interpose-Session": "mine"},
+            {},
+            {},
+        ):
+            house.raw("POST", "/v1/messages", body, headers)
+        sessions = [point.context.session for point in house.policy.points]
+        sent = [request.headers for request in house.upstream.requests]
+
+    assert sessions[:2] == ["cc", "mine"]
+    assert len(set(sessions)) == 4
+    assert house.policy.points[0].context.workspace == ""
+    assert sent[0]["x-claude-code-session-id"] == "cc"
+    assert "x-interpose-session" not in {name.lower() for name in sent[1]}
+
+
+def test_a_request_that_nobody_edits_arrives_as_it_was_sent() -> None:
+    """Bytes, query, unknown headers and betas reach the upstream; compressed bodies arrive plain."""
+    body = b'{ "model":"m",\n "messages": [ {"role":"user","content":"hi"} ], "n": 1.0 }'
+    headers = {"anthropic-beta": "x-2027-01-01,y", "x-odd": "1", "Connection": "x-hop", "x-hop": "1"}
+    with House([Reply(Text("x"))] * 3) as house:
+        house.raw("POST", "/v1/messages?beta=true", body, headers)
+        zipped = {"content-encoding": "gzip", "accept-encoding": "br"}
+        assert house.raw("POST", "/v1/messages", gzip.compress(body), zipped)[0] == 200
+        house.raw("POST", "//v1/messages/", body)
+        first, second = house.upstream.requests[:2]
+
+    assert first.body == second.body == body
+    assert first.path == "/v1/messages?beta=true"
+    assert (first.headers["anthropic-beta"], first.headers["x-odd"]) == ("x-2027-01-01,y", "1")
+    assert "x-hop" not in {name.lower() for name in first.headers}
+    assert second.headers["accept-encoding"] == "identity"
+    assert len(house.policy.points) == 3
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "recorded"),
+    [
+        ("POST", "/v1/responses", True),
+        ("POST", "/v1beta/models/g:generateContent", True),
+        ("POST", "/v1beta/models/g:streamGenerateContent?alt=sse", True),
+        ("POST", "/v1/embeddings", False),
+        ("GET", "/v1/models", False),
+        ("HEAD", "/", False),
+    ],
+)
+def test_what_is_not_judged_passes_untouched(method: str, path: str, recorded: bool) -> None:
+    """It goes through byte for byte; the journal says which of it a later version judges."""
+    body = b"any \xff bytes" if method == "POST" else None
+    with House([RawBody(b"reply \xff", "application/json")]) as house:
+        _, _, answer = house.raw(method, path, body, {"accept-encoding": "zstd"})
+        (request,) = house.upstream.requests
+
+    assert (request.method, request.path, request.body) == (method, path, body or b"")
+    assert request.headers["accept-encoding"] == "zstd"
+    assert answer == b"reply \xff" or method != "POST"
+    notes = [record.outcome for record in house.journal.of_step("not_judged_yet")]
+    assert notes == (["not judged yet"] if recorded else [])
+    assert house.policy.points == ()
+
+
+def test_upstream_by_api_and_by_launch() -> None:
+    """Shared paths are told apart by headers; a launch's own upstream, path and all, replaces every other."""
+    with House([]) as house, ScriptedUpstream([]) as other:
+        nowhere = "http://127.0.0.1:9"
+        urls = Upstreams(f"{other.url}/base/v1", nowhere, house.upstream.url)
+        with ThreadedServer(house.another(upstreams=urls)) as server:
+            house.url = server.url
+            house.raw("GET", "/v1/models", None, {"anthropic-version": "2026-10-21"})
+            house.raw("GET", "/v1/models", None, {"x-goog-api-key": "k"})
+            prefix = urlsplit(house.prefixed(upstream=f"{other.url}/own")).path
+            house.raw("GET", f"{prefix}/v1/models")
+            status, _, _ = house.raw("GET", "/v1/models")
+
+    assert [request.path for request in other.requests] == ["/base/v1/models", "/own/v1/models"]
+    assert [request.path for request in house.upstream.requests] == ["/v1/models"]
+    assert status == 502
+
+
+def test_a_launch_that_nobody_knows() -> None:
+    """The error is in the API's shape, says the way out, and the journal does not learn the secret."""
+    with House([]) as house:
+        status, _, answer = house.raw("POST", "/l/not-a-secret/v1/messages", b"{}")
+        chat = house.raw("POST", "/l/not-a-secret/v1/chat/completions", b"{}")[2]
+
+    assert status == 404
+    assert json.loads(answer)["type"] == "error"
+    assert "interpose run" in json.loads(answer)["error"]["message"]
+    assert json.loads(chat)["error"]["code"] is None
+    assert "not-a-secret" not in repr(house.journal.records)
+
+
+def test_a_port_of_its_own_belongs_to_one_launch() -> None:
+    """A client that takes no path is bound by its port."""
+    with House([Reply(Text("x"))]) as house:
+        _, secret = house.launches.register(workspace="/w")
+        gateway = house.another(upstreams=Upstreams(house.upstream.url))
+        with ThreadedServer(bound_to(gateway, secret)) as own:
+            house.url = own.url
+            status, _, _ = house.raw("POST", "/v1/messages", json.dumps({"messages": MESSAGES}).encode())
+
+    assert status == 200
+    assert house.policy.points[0].context.launch == "l1"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Upgrade": "websocket", "Connection": "Upgrade"}, 426),
+        ({"Host": "LOCALHOST:99"}, 200),
+        ({"Host": "[::1]:4747"}, 200),
+    ],
+)
+def test_who_may_speak_to_it(headers: dict[str, str], status: int) -> None:
+    """Other names, web pages and WebSockets are turned away before anything else happens."""
+    with House([RawBody(b"{}", "application/json")]) as house:
+        answered, _, body = house.raw("GET", "/v1/responses", None, headers)
+
+    assert answered == status
+    assert status == 200 or "interpose" in json.loads(body)["error"]["message"]
+    assert (len(house.upstream.requests) == 1) == (status == 200)
+
+
+def test_health() -> None:
+    """Other processes recognise the gateway by it."""
+    with House([]) as house:
+        status, _, body = house.raw("GET", "/healthz")
+
+    assert status == 200
+    assert json.loads(body)["name"] == "interpose"
+    assert set(json.loads(body)) == {"name", "version", "pid"}
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"<html>", {}, 400),
+        (b'{"messages": [', {}, 400),
+        (b"x" * 3000, {}, 413),
+        (gzip.compress(b" " * 100_000), {"content-encoding": "gzip"}, 413),
+        (b"not gzip", {"content-encoding": "gzip"}, 400),
+        (b"{}", {"content-encoding": "br"}, 415),
+    ],
+)
+def test_bodies_that_cannot_be_read(path: str, body: bytes, headers: dict[str, str], status: int) -> None:
+    """One error in the API's shape, one line in the journal, and the gateway stays up."""
+    with House([Reply(Text("x"))], body_bytes=2000) as house:
+        answered, _, answer = house.raw("POST", path, body, headers)
+        again, _, _ = house.raw("POST", path, json.dumps({"messages": MESSAGES}).encode())
+
+    assert (answered, again) == (status, 200)
+    error = json.loads(answer)
+    assert ("type" in error) == (path == "/v1/messages")
+    assert "interpose" in error["error"]["message"]
+    (failed,) = house.journal.of_step("failed")
+    assert failed.reason == error["error"]["message"]
+    assert [record.data["status"] for record in house.journal.of_step("request")] == [status, 200]
+
+
+def test_upstream_down_and_an_upstreams_own_errors(clients: Callable[..., Any]) -> None:
+    """Nobody listening is a 502 in the API's shape; an upstream's own error passes with its status."""
+    with House([], upstreams=Upstreams("http://127.0.0.1:9", "http://127.0.0.1:9")) as house:
+        with pytest.raises(anthropic.InternalServerError, match="cannot reach"):
+            ask_anthropic(clients("anthropic", house.url), stream=False)
+        with pytest.raises(openai.InternalServerError, match="cannot reach"):
+            ask_chat(clients("openai", house.url), stream=True)
+        assert len(house.journal.of_step("failed")) == 2
+    with House([Failure(429, "slow down"), Failure(503, b"<html>no</html>", "text/html")]) as house:
+        with pytest.raises(anthropic.RateLimitError, match="slow down"):
+            ask_anthropic(clients("anthropic", house.url), stream=True)
+        status, headers, body = house.raw("POST", "/v1/messages", json.dumps({"messages": MESSAGES}).encode())
+        assert (status, headers["content-type"], body) == (503, "text/html", b"<html>no</html>")
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (RawBody(b"<html>log in</html>"), 502),
+        (RawBody(b"<html>", "application/json"), 502),
+        (RawBody(b"hello", "text/plain"), 502),
+        (RawBody(b"", "text/plain"), 200),
+        (RawBody(b"{}", "text/plain"), 200),
+        (RawBody(b": note\n\n", ""), 200),
+    ],
+)
+def test_replies_that_cannot_be_judged_do_not_pass(path: str, answer: RawBody, status: int) -> None:
+    """What is not read as JSON or events is a 502; what only lacks a proper type is judged as what it is."""
+    with House([answer]) as house:
+        answered, _, body = house.raw("POST", path, json.dumps({"messages": MESSAGES}).encode())
+
+    assert answered == status
+    assert status == 200 or "upstream" in json.loads(body)["error"]["message"]
+    assert len(house.journal.of_step("failed")) == (status == 502)
+
+
+def test_an_untyped_reply_is_judged_all_the_same() -> None:
+    """Leaving out the content type does not get a call past the policy."""
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "rm -rf /"}}
+    start = {"type": "content_block_start", "index": 0, "content_block": call}
+    stop = {"type": "content_block_stop", "index": 0}
+    stream = "".join(f"event: {data['type']}\ndata: {json.dumps(data)}\n\n" for data in (start, stop)).encode()
+    bodies = [json.dumps({"content": [call], "stop_reason": "tool_use"}).encode(), stream]
+    with House([RawBody(body, "text/html") for body in bodies]) as house:
+        answers = [house.raw("POST", "/v1/messages", json.dumps({"messages": MESSAGES}).encode())[2] for _ in bodies]
+
+    assert all(LINE.encode() in answer and b"tool_use" not in answer for answer in answers)
+
+
+def test_a_stream_that_dies_in_a_held_call(clients: Callable[..., Any]) -> None:
+    """The call is dropped, the SDK raises the API's error, the journal says both."""
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    start = {"type": "content_block_start", "index": 0, "content_block": call}
+    head = {
+        "type": "message_start",
+        "message": {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "content": [],
+            "model": "m",
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        },
+    }
+    chunks = [f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode() for data in (head, start)]
+    with House([RawStream(chunks, cut=True)]) as house:
+        with pytest.raises(anthropic.APIStatusError, match="broke off"):
+            ask_anthropic(clients("anthropic", house.url), stream=True)
+        house.until(lambda: bool(house.journal.of_step("request")))
+        failed = [(record.outcome, record.wire_name) for record in house.journal.of_step("failed")]
+
+    assert failed == [("upstream_died", ""), ("dropped", "Bash")]
+
+
+def test_text_arrives_while_a_call_is_held(clients: Callable[..., Any]) -> None:
+    """The client has the text before the upstream has finished the call."""
+    gate = threading.Event()
+    text = b'data: {"choices": [{"index": 0, "delta": {"content": "words"}, "finish_reason": null}]}\n\n'
+    entry = b'{"index": 0, "id": "c", "function": {"name": "Bash", "arguments": "{}"}}'
+    call = b'data: {"choices": [{"index": 0, "delta": {"tool_calls": [' + entry + b']}, "finish_reason": null}]}\n\n'
+    with House([RawStream([call, text, gate, b"data: [DONE]\n\n"])]) as house:
+        chunks = clients("openai", house.url).chat.completions.create(model="m", messages=MESSAGES, stream=True)
+        first = next(chunks)
+        gate.set()
+        rest = list(chunks)
+
+    assert first.choices[0].delta.content == "words"
+    assert rest[0].choices[0].delta.tool_calls[0].function.name == "Bash"
+
+
+def test_a_client_that_hangs_up_cancels_the_upstream(clients: Callable[..., Any]) -> None:
+    """The upstream's connection is cut, the journal says so, and the next request is served."""
+    gate = threading.Event()
+    text = b'data: {"choices": [{"index": 0, "delta": {"content": "words"}, "finish_reason": null}]}\n\n'
+    with House([RawStream([text, gate, text]), Reply(Text("x"))]) as house:
+        client = clients("openai", house.url)
+        chunks = client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
+        next(chunks)
+        chunks.close()
+        house.until(lambda: [r.outcome for r in house.journal.of_step("request")] == ["client_gone"])
+        gate.set()
+        assert ask_chat(client, stream=False)[0] == "x"
+
+
+def test_a_policy_that_fails_refuses_calls_and_nothing_else(clients: Callable[..., Any]) -> None:
+    """A broken policy never lets a call go, and never breaks the turn."""
+
+    def broken(point: Point) -> Verdict:
+        raise RuntimeError("broken rule")
+
+    with House([Reply(Text("So."), LS)], broken) as house:
+        message = ask_anthropic(clients("anthropic", house.url), stream=True)
+
+    assert [block.type for block in message.content] == ["text", "text"]
+    assert "the policy failed: RuntimeError: broken rule" in message.content[1].text
+
+
+def test_a_refused_turn_and_a_withheld_result(clients: Callable[..., Any]) -> None:
+    """The turn does not start, in the API's words; a withheld output is replaced by the reason."""
+
+    def judge(point: Point) -> Verdict:
+        is_refused = isinstance(point, TurnStart) or (isinstance(point, ToolResult) and "key" in point.output)
+        return refuse(point, "secret", "guard") if is_refused else allow(point)
+
+    call = {"type": "tool_use", "id": "t", "name": "Read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "the key"}
+    history = [*MESSAGES, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    with House([Reply(Text("x"))], judge) as house:
+        client = clients("anthropic", house.prefixed())
+        with pytest.raises(anthropic.BadRequestError, match="was refused by guard: secret"):
+            ask_anthropic(client, stream=False)
+        ask_anthropic(client, stream=False, messages=history)
+        (request,) = house.upstream.requests
+
+    sent = request.json["messages"][2]["content"][0]["content"]
+    assert sent == "the output of Read was withheld by guard: secret"
+
+
+def test_a_taken_port_and_a_host_that_does_not_exist() -> None:
+    """The error names the port and the way out."""
+    with House([]) as house:
+        port = urlsplit(house.url).port or 0
+        with pytest.raises(ConfigError, match=rf"port {port} on 127\.0\.0\.1: is taken .*--port"):
+            ThreadedServer(house.another(), port=port)
+        with pytest.raises(ConfigError, match="no such address"):
+            ThreadedServer(house.another(), host="no.such.host.invalid")

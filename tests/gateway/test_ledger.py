@@ -1,0 +1,93 @@
+"""gateway.ledger."""
+
+import asyncio
+
+from interpose.contracts.verdict import Verdict
+from interpose.gateway.api import NewResult, NewTurn, ResultEdit, TurnEdit
+from interpose.gateway.ledger import Ledger, SessionLedger
+
+RESULT = NewResult("t1", "digest", "Bash", {}, "out")
+TURN = NewTurn(3, "digest", "hi")
+
+
+async def once(ledger: SessionLedger, edit: ResultEdit | None, asked: list[str]) -> ResultEdit:
+    """Asks once for the result's edit and notes that it was asked."""
+
+    async def judge() -> ResultEdit | None:
+        asked.append("asked")
+        await asyncio.sleep(0)
+        return edit
+
+    return await ledger.result_once(RESULT, judge)
+
+
+def test_a_part_is_judged_once_also_by_two_requests_at_once() -> None:
+    """Retries and requests at the same time get the same edit; the policy is asked once."""
+    ledger = SessionLedger()
+    asked: list[str] = []
+
+    async def both() -> list[ResultEdit]:
+        return await asyncio.gather(*(once(ledger, ResultEdit("note"), asked) for _ in range(3)))
+
+    assert asyncio.run(both()) == [ResultEdit("note")] * 3
+    assert asyncio.run(once(ledger, ResultEdit("other"), asked)) == ResultEdit("note")
+    assert asked == ["asked"]
+    assert list(ledger.edited_calls) == ["t1"]
+    assert ledger.result_edit("t1", "digest") == ResultEdit("note")
+    assert ledger.result_edit("t1", "another text") is None
+
+
+def test_what_decided_nothing_is_asked_again() -> None:
+    """While judging is switched off nothing is remembered."""
+    ledger = SessionLedger()
+    asked: list[str] = []
+
+    assert asyncio.run(once(ledger, None, asked)) == ResultEdit()
+    assert asyncio.run(once(ledger, ResultEdit("note"), asked)) == ResultEdit("note")
+    assert len(asked) == 2
+
+
+def test_turns_are_kept_by_place_and_words() -> None:
+    """A prompt that says nothing new is remembered and edits nothing."""
+    ledger = SessionLedger()
+
+    async def judge() -> TurnEdit | None:
+        return TurnEdit()
+
+    assert asyncio.run(ledger.turn_once(TURN, judge)) == TurnEdit()
+    assert ledger.turn_edit(3, "digest") == TurnEdit()
+    assert list(ledger.edited_positions) == []
+
+
+def test_memory_is_bounded() -> None:
+    """The longest unused parts and sessions are forgotten, with all that was counted for them."""
+    ledger = SessionLedger(parts=2)
+
+    async def judge() -> TurnEdit | None:
+        return TurnEdit("reminder")
+
+    async def fill() -> None:
+        for position in range(4):
+            await ledger.turn_once(NewTurn(position, "d", "hi"), judge)
+
+    asyncio.run(fill())
+    assert sorted(ledger.edited_positions) == [2, 3]
+    assert ledger.turn_edit(0, "d") is None
+
+    sessions = Ledger(sessions=2)
+    first = sessions.session("l1", "s1")
+    assert sessions.session("l1", "s1") is first
+    assert sessions.session("l2", "s1") is not first
+    assert sessions.session(None, "s1") is not first
+    assert sessions.session("l1", "s1") is not first
+
+
+def test_calls_without_an_id_are_not_remembered() -> None:
+    """Nothing can be found again under no name."""
+    ledger = SessionLedger()
+    verdict = Verdict("a-1", "tool.call", "allowed")
+    ledger.remember_call("", verdict)
+    ledger.remember_call("t1", verdict)
+
+    assert ledger.call_verdict("") is None
+    assert ledger.call_verdict("t1") is verdict
