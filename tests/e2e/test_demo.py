@@ -19,10 +19,10 @@ GOLDEN = Path(__file__).parent / "golden" / "demo.txt"
 
 def scrubbed(text: str) -> str:
     """The text without what differs from run to run: times, ids, durations, temporary folders."""
-    text = re.sub(r"\b\d\d:\d\d:\d\d\b", "HH:MM:SS", text)
+    text = re.sub(r"\b\d\d:\d\d:\d\d(\.\d+)?\b", "HH:MM:SS", text)
     text = re.sub(r"\ba[0-9a-hjkmnp-tv-z]{10}\b", "aIDIDIDIDID", text)
     text = re.sub(r"\bl[0-9a-hjkmnp-tv-z]{8}\b", "lIDIDIDID", text)
-    text = re.sub(r"\bs[0-9a-hjkmnp-tv-z]{8}\b", "sIDIDIDID", text)
+    text = re.sub(r"\bs[0-9a-hjkmnp-tv-z]{12}\b", "sIDIDIDIDIDID", text)
     text = re.sub(r"\d+(\.\d+)? (ms|µs|s)\b", "N ms", text)
     text = re.sub(r"/\S*/interpose-demo-\w+", "/tmp/interpose-demo-X", text)
     return "\n".join(re.sub(r"\s+│$", " │", line.rstrip()) for line in text.splitlines()) + "\n"
