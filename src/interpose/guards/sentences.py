@@ -1,0 +1,41 @@
+"""The last thing a text says.
+
+Knows: lines, sentences, closing marks. Does not know: what a sentence means. Everything here is pure and takes time
+in proportion to the text.
+"""
+
+import re
+from typing import Final
+
+_CLOSERS: Final = "\"'\u201d\u2019)\\]}\u00bb"
+_SENTENCE_END: Final = re.compile(rf"(?<![.!?])[.!?]++[{_CLOSERS}]*+(?=\s|$)")
+_QUESTION: Final = re.compile(rf"\?[{_CLOSERS}]*$")
+_OPENING: Final = " \t\r\n\f\v\"'\u201c\u201d\u2018\u2019\u00ab([{-\u2013\u2014"
+
+
+def last_line(text: str) -> str:
+    """The last line that holds something, trimmed; "" when there is none."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def last_sentence(line: str) -> str:
+    """The last sentence of a line without the quotes, brackets and dashes ahead of it.
+
+    A sentence ends at a full stop, exclamation or question mark that white space or the end follows, so `foo.ts` is
+    one word.
+    """
+    start = 0
+    for end in _SENTENCE_END.finditer(line):
+        if line[end.end() :].strip():
+            start = end.end()
+    return opened(line[start:])
+
+
+def opened(text: str) -> str:
+    """The text without the quotes, brackets and dashes ahead of it, trimmed."""
+    return text.lstrip(_OPENING).strip()
+
+
+def is_question(sentence: str) -> bool:
+    """Whether the sentence asks something."""
+    return _QUESTION.search(sentence) is not None
