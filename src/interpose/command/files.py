@@ -181,6 +181,7 @@ def _targets(parsed: Parsed) -> tuple[list[Word], list[Word]]:
 
 def _inside(folder: Word, source: Word) -> Word:
     name = source.text.rstrip("/").rsplit("/", 1)[-1]
+    name = name.rsplit(":", 1)[-1] if _remote(source) else name
     text = f"{folder.text.rstrip('/')}/{name}"
     if folder.dynamic or source.dynamic:
         return Word(text, dynamic=True, prefix=folder.prefix, many=folder.many or source.many)

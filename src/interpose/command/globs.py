@@ -3,7 +3,7 @@
 Knows: `*`, `?`, `[…]` inside a segment and `**` for any number of segments. Does not know: files that exist.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 SPECIAL = frozenset("*?[")
@@ -22,15 +22,16 @@ def escape(text: str) -> str:
     return "".join(f"[{character}]" if character in SPECIAL else character for character in text)
 
 
-def meet(left: str, right: str) -> bool:
+def meet(left: str, right: str, *, dots: bool = False) -> bool:
     """Whether some path matches both globs; a character class counts as any character.
 
-    A segment of `left` that starts with a wildcard matches no name that starts with a dot, as in a shell.
+    Unless `dots`, a segment of `left` that starts with a wildcard matches no name that starts with a dot.
     """
-    return _paths_meet(tuple(left.strip("/").split("/")), tuple(right.strip("/").split("/")))
+    names_meet = _names_meet if dots else _shell_names_meet
+    return _paths_meet(left.strip("/").split("/"), right.strip("/").split("/"), names_meet)
 
 
-def _paths_meet(left: Sequence[str], right: Sequence[str]) -> bool:
+def _paths_meet(left: Sequence[str], right: Sequence[str], names_meet: Callable[[str, str], bool]) -> bool:
     """Dynamic programming over both lists of segments."""
     rows, columns = len(left), len(right)
     reach = [[False] * (columns + 1) for _ in range(rows + 1)]
@@ -39,7 +40,13 @@ def _paths_meet(left: Sequence[str], right: Sequence[str]) -> bool:
         for column in range(columns, -1, -1):
             if row == rows and column == columns:
                 continue
-            reach[row][column] = _step(left, right, row, column, reach)
+            reach[row][column] = _step(left, right, row, column, reach) or (
+                row < rows
+                and column < columns
+                and "**" not in (left[row], right[column])
+                and reach[row + 1][column + 1]
+                and names_meet(left[row], right[column])
+            )
     return reach[0][0]
 
 
@@ -58,7 +65,13 @@ def _step(left: Sequence[str], right: Sequence[str], row: int, column: int, reac
         return reach[row][column + 1]
     if right_deep:
         return reach[row + 1][column]
-    return reach[row + 1][column + 1] and _names_meet(left[row], right[column])
+    return False
+
+
+def _shell_names_meet(left: str, right: str) -> bool:
+    if left[:1] in ("*", "?") and right.startswith("."):
+        return False
+    return _names_meet(left, right)
 
 
 @lru_cache(maxsize=4096)
@@ -67,8 +80,6 @@ def _names_meet(left: str, right: str) -> bool:
         return True
     if not is_glob(left) and not is_glob(right):
         return False
-    if left[:1] in SPECIAL and right.startswith("."):
-        return left.startswith("[") and _tokens_meet(_tokens(left), _tokens(right))
     return _tokens_meet(_tokens(left), _tokens(right))
 
 

@@ -6,12 +6,17 @@ Knows: command patterns, and when the answer is `Unknown`. Does not know: what f
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from glob import iglob
+from itertools import islice
 
 from interpose.command.git import GLOBAL
 from interpose.command.options import may_be_option, parse_options
 from interpose.command.paths import PathPatterns
 from interpose.command.reading import Access, Answer, FileUse, Found, NotFound, Reading, SimpleCommand, Word
 from interpose.contracts.decisions import Unknown
+
+GLOB_LIMIT = 1_000
+"""How many paths that a glob finds are looked into."""
 
 _WHOLE_FLAGS = frozenset(
     {
@@ -269,9 +274,22 @@ def _uses(use: FileUse, patterns: PathPatterns) -> bool | None:
     if use.dynamic:
         return None
     if use.pattern is not None:
-        return patterns.meets(use.pattern)
+        return patterns.meets(use.pattern, dots=use.depth == "tree") or _below_glob(use, use.pattern, patterns)
     if use.depth == "file":
         return patterns.match(use.path, "/")
     if use.depth == "visible":
         return patterns.match_visible(use.path, "/")
     return patterns.match(use.path, "/", contains=True, existing=use.access == "read")
+
+
+def _below_glob(use: FileUse, pattern: str, patterns: PathPatterns) -> bool | None:
+    """Whether a folder that the glob finds now holds a file meant."""
+    if use.depth == "file":
+        return False
+    answers = [
+        patterns.match(path, "/", contains=True, existing=use.access == "read")
+        for path in islice(iglob(pattern, recursive=True), GLOB_LIMIT)  # noqa: PTH207 - a whole path, not a folder's glob
+    ]
+    if any(answers):
+        return True
+    return None if None in answers or len(answers) == GLOB_LIMIT else False

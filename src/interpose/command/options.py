@@ -73,7 +73,7 @@ def may_be_option(word: Word) -> bool:
     """Whether a word that is not known could turn out to be an option."""
     if not word.dynamic:
         return False
-    return word.many or not word.prefix or word.prefix.startswith("-")
+    return (word.many and not word.each) or not word.prefix or word.prefix.startswith("-")
 
 
 def plain(texts: Iterable[str]) -> list[Word]:
@@ -117,7 +117,7 @@ def _rest(word: Word, text: str) -> Word:
     if word.plain:
         return Word(text)
     cut = len(word.text) - len(text)
-    return Word(text, word.dynamic, word.prefix[cut:], word.suffix, word.many, text if word.pattern else None)
+    return Word(text, word.dynamic, word.prefix[cut:], word.suffix, word.many, pattern=text if word.pattern else None)
 
 
 def _shortened(given: str, names: Sequence[str]) -> bool:

@@ -147,12 +147,15 @@ class PathPatterns:
             return True
         return self._walk(canonical, visible=True)
 
-    def meets(self, pattern: str) -> bool:
-        """Whether the absolute glob `pattern` could mean one of the files; sure never to miss one by its name."""
+    def meets(self, pattern: str, *, dots: bool = False) -> bool:
+        """Whether the absolute glob `pattern` could mean one of the files; sure never to miss one by its name.
+
+        `dots` says whether its wildcards match a leading dot, as find's do and a shell's do not.
+        """
         head, tail = _split_glob(pattern)
         glob = posixpath.join(canonical_path(head, cwd="/", blind=self._blind), tail)
         glob = unicodedata.normalize("NFC", glob.casefold() if self._blind else glob)
-        return any(not form.negated and form.meets(glob, self._root) for form in self._patterns)
+        return any(not form.negated and form.meets(glob, self._root, dots=dots) for form in self._patterns)
 
     def _compile(self, pattern: PathPattern) -> Iterable["_Form"]:
         text = unicodedata.normalize("NFC", pattern.text.casefold() if self._blind else pattern.text)
@@ -232,7 +235,7 @@ class _Form:
             return False
         return self.spec.match_file(seen) is not None or self.spec.match_file(seen + "/") is not None
 
-    def meets(self, glob: str, root: str) -> bool:
+    def meets(self, glob: str, root: str, *, dots: bool) -> bool:
         """Whether the absolute `glob` can mean a file of this pattern."""
         match self.scope:
             case "absolute":
@@ -241,7 +244,7 @@ class _Form:
                 own = "**/" + self.glob.removeprefix("**/")
             case _:
                 own = posixpath.join(root, self.glob)
-        return meet(glob, own) or meet(glob, own + "/**")
+        return meet(glob, own, dots=dots) or meet(glob, own + "/**", dots=dots)
 
 
 def _relative(canonical: str, root: str) -> str | None:

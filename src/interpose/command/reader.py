@@ -3,6 +3,7 @@
 Knows: the parser and the limits. Does not know: what commands mean.
 """
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -20,6 +21,10 @@ MAX_BYTES = 64 * 1024
 
 MAX_DEPTH = 200
 """A text that nests deeper is not read."""
+
+
+_LINE_END = re.compile(rb"(?<!\\)(?:\\\\)*\\\n")
+_LITERAL = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_content", "string_content"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,9 @@ class CommandReader:
         if b"\0" in source or b"\r" in source:
             return "the text holds a zero byte or a carriage return"
         root = parser.parse(source).root_node
+        cut = _without_line_ends(source, root)
+        if cut != source:
+            root = parser.parse(cut).root_node
         if root.has_error:
             return _fault(root)
         return f"it nests deeper than {MAX_DEPTH} levels" if _depth(root) > MAX_DEPTH else root
@@ -94,6 +102,21 @@ class CommandReader:
 def read_command(text: str, *, cwd: str, home: str | None = None, env: Mapping[str, str] | None = None) -> Reading:
     """As `CommandReader.read`, once and without a memory."""
     return CommandReader(remember=0).read(text, cwd=cwd, home=home, env=env)
+
+
+def _without_line_ends(source: bytes, root: Node) -> bytes:
+    """The text without the line ends that a backslash takes away; the grammar parts words there."""
+    if b"\\\n" not in source:
+        return source
+    kept: list[bytes] = []
+    end = 0
+    for match in _LINE_END.finditer(source):
+        position = match.end() - 2
+        node = root.descendant_for_byte_range(position, position + 1)
+        if node is None or node.type not in _LITERAL:
+            kept.append(source[end:position])
+            end = match.end()
+    return b"".join((*kept, source[end:]))
 
 
 def _fault(root: Node) -> str:

@@ -29,6 +29,7 @@ class Word:
         prefix: the known start of a dynamic word.
         suffix: the known end of a dynamic word.
         many: whether a dynamic word may become no word or several (an expansion without quotes).
+        each: whether all the words it may become have that start and end.
         pattern: the word as a glob with its literal special characters in brackets, or None when it is no glob.
     """
 
@@ -37,6 +38,7 @@ class Word:
     prefix: str = ""
     suffix: str = ""
     many: bool = False
+    each: bool = False
     pattern: str | None = None
 
     @property

@@ -9,8 +9,8 @@ from tree_sitter import Node
 
 from interpose.command.reading import Access, Depth, Word
 from interpose.command.state import Piece, State, Stdin
-from interpose.command.syntax import source
-from interpose.command.words import Scope, known, quoted_parts, read_value, read_words
+from interpose.command.syntax import rest_of_line, source
+from interpose.command.words import Scope, heredoc_parts, known, read_value, read_words
 
 
 class FileScope(Scope, Protocol):
@@ -44,10 +44,12 @@ def _file(node: Node, state: State, by: str, scope: FileScope) -> list[Word]:
         if not operator.endswith("-"):
             scope.doubt(f"the redirection {source(node)!r} is not understood")
         return []
+    if operator.endswith("&-"):
+        return [word for place in places for word in read_words(place, state, scope)]
     words = read_words(places[0], state, scope)
     extra = [word for place in places[1:] for word in read_words(place, state, scope)]
     word = words[0] if len(words) == 1 else Word(source(places[0]), dynamic=True, many=True)
-    if operator.endswith("&-") or (operator in (">&", "<&") and _is_descriptor(word)):
+    if operator in (">&", "<&") and _is_descriptor(word):
         return extra
     if operator.startswith("<"):
         scope.use(word, "read", by, state)
@@ -64,12 +66,13 @@ def _is_descriptor(word: Word) -> bool:
 def _heredoc(node: Node, state: State, by: str, scope: FileScope) -> list[Word]:
     body = next((child for child in node.named_children if child.type == "heredoc_body"), None)
     start = next(child for child in node.named_children if child.type == "heredoc_start")
+    _check_delimiter(node, start, body, scope)
     text: str | None = ""
     if body is not None and any(mark in source(start) for mark in "'\"\\"):
         text = source(body)
     elif body is not None:
         pieces: list[Piece] = []
-        for atom in quoted_parts(body, state, scope):
+        for atom in heredoc_parts(body, state, scope):
             pieces.extend(atom.value if atom.kind == "quoted_value" else (Piece("text", atom.text),))
         text = known(tuple(pieces))
     if text is not None and node.children[0].type == "<<-":
@@ -81,3 +84,14 @@ def _heredoc(node: Node, state: State, by: str, scope: FileScope) -> list[Word]:
     for child in node.children_by_field_name("argument"):
         extra += read_words(child, state, scope)
     return extra
+
+
+def _check_delimiter(node: Node, start: Node, body: Node | None, scope: Scope) -> None:
+    """The grammar takes the delimiter for the end wherever a line starts with it; the shell wants a line of its own."""
+    delimiter = source(start).translate(str.maketrans("", "", "'\"\\"))
+    end = next((child for child in node.named_children if child.type == "heredoc_end"), None)
+    tabs = "\t" if node.children[0].type == "<<-" else ""
+    inner = "" if body is None else source(body)
+    alone = end is not None and rest_of_line(end) == delimiter
+    if not alone or any(line.lstrip(tabs) == delimiter for line in inner.split("\n")):
+        scope.doubt(f"where the heredoc {source(start)} ends cannot be told")

@@ -12,7 +12,7 @@ from interpose.command.git import git_call, git_files
 from interpose.command.options import Options, parse_options
 from interpose.command.patches import read_patch
 from interpose.command.places import moved
-from interpose.command.reading import Access, Depth, FileUse, SimpleCommand, Word
+from interpose.command.reading import ACCESSES, Access, Depth, FileUse, SimpleCommand, Word
 from interpose.command.state import After, Piece, State, Stdin, Value, same
 from interpose.command.words import value_of
 from interpose.command.wrappers import (
@@ -25,6 +25,7 @@ from interpose.command.wrappers import (
 )
 from interpose.contracts.decisions import Unknown
 
+_WITHIN = frozenset({"time", "command", "builtin"})
 _RESERVED = frozenset({"{", "}", "!", "[[", "]]", "then", "else", "fi", "do", "done", "case", "esac", "in", "function"})
 _APPLY_PATCH = frozenset({"apply_patch", "applypatch"})
 _XARGS = Options.of(
@@ -107,19 +108,35 @@ class Runner:
         after = None if inside else self._builtin(words[0].text, command.words, state)
         if after is not None:
             return after
+        if not inside and name in _WITHIN:
+            return self._within(name, command, state)
         self._program(name, command, state)
         return same(state)
 
+    def _within(self, name: str, command: SimpleCommand, state: State) -> After:
+        """A word that runs the rest in this very shell."""
+        inner = unwrap(name, command.words)
+        if inner.uncertain:
+            self._dynamic_inner(command)
+            state.forget_all()
+            state.cwds = None
+        for word in inner.writes:
+            self._host.use(word, "write", command.text, state)
+        return self.run(inner.words, state, (*command.wrappers, name)) if inner.words else same(state)
+
     def _after_unknown(self, words: Sequence[Word], state: State) -> After:
         """A program that is not known may be a built-in or use any of its words as a file."""
+        self._host.branch()
         changed = state.copy()
         changed.forget_all()
         changed.cwds = None
-        label = words[0].text
-        self._host.file(FileUse(label, "read", label, dynamic=True))
-        self._host.file(FileUse(label, "write", label, dynamic=True))
-        self._host.file(FileUse(label, "remove", label, dynamic=True))
+        self._any_file(words[0].text, words[0].text)
         return same(changed)
+
+    def _any_file(self, path: str, by: str) -> None:
+        """Notes that any file may be used in any way."""
+        for access in sorted(ACCESSES):
+            self._host.file(FileUse(path, access, by, dynamic=True))
 
     # Programs.
 
@@ -140,12 +157,15 @@ class Runner:
     def _wrapper(self, name: str, command: SimpleCommand, state: State) -> None:
         if name == "env" and any(word.text.startswith(("-S", "--split-string")) for word in command.words):
             self._host.doubt("env -S splits a text of its own")
+            return
         if name == "flock" and (text := parse_options(command.words, WRAPPERS[name].takes).values("-c", "--command")):
             self._text(text[0], state.copy(), "flock -c", (*command.wrappers, name))
             return
         inner = unwrap(name, command.words)
         if inner.uncertain:
             self._dynamic_inner(command)
+        for word in inner.writes:
+            self._host.use(word, "write", command.text, state)
         if not inner.words:
             return
         place = state.copy()
@@ -155,15 +175,12 @@ class Runner:
             variable, _, value = word.text.partition("=")
             self._host.set(variable, None if word.dynamic else (Piece("text", value),), place)
             place.exported.add(variable)
-        self.run(
-            inner.words, place, (*command.wrappers, name), inside=name not in ("time", "coproc", "command", "builtin")
-        )
+        self.run(inner.words, place, (*command.wrappers, name), inside=name != "coproc")
 
     def _dynamic_inner(self, command: SimpleCommand) -> None:
         unknown = Word("…", dynamic=True, many=True)
         self._host.command(SimpleCommand(unknown, (), (*command.wrappers, command.name)))
-        for access in ("read", "write", "remove"):
-            self._host.file(FileUse("…", access, command.text, dynamic=True))
+        self._any_file("…", command.text)
 
     def _shell(self, name: str, command: SimpleCommand, state: State) -> None:
         call = shell_call(command.words)
@@ -175,6 +192,8 @@ class Runner:
                 inner.positional = None if many else tuple(value_of(word) for word in call.arguments[1:])
                 self._text(call.word, inner, f"{name} -c", wrappers)
             case "input":
+                many = any(word.many for word in call.arguments)
+                inner.positional = None if many else tuple(value_of(word) for word in call.arguments)
                 self._shell_input(name, inner, wrappers)
             case "script" if call.word is not None:
                 self._script(name, call.word, state)
@@ -220,6 +239,8 @@ class Runner:
         parsed = parse_options(command.words, _XARGS, permute=False)
         if parsed.uncertain:
             self._dynamic_inner(command)
+        for word in parsed.values("-a", "--arg-file"):
+            self._host.use(word, "read", command.text, state)
         if not parsed.operands:
             return
         self._host.branch()
@@ -238,7 +259,9 @@ class Runner:
         for action in call.runs:
             self._host.branch()
             if action:
-                words = [_put(word, "{}", Word("{}", dynamic=True, prefix="./")) for word in action]
+                start = call.roots[0].text if len(call.roots) == 1 and call.roots[0].plain else ""
+                found = Word("{}", dynamic=True, prefix=start, many=action[-1].text == "{}", each=True)
+                words = [found if word.text == "{}" else _put(word, "{}", found) for word in action]
                 self.run(words, state.copy(), (*command.wrappers, "find"), inside=True)
         for root in call.roots if call.deletes else ():
             if call.name is None:
@@ -247,7 +270,7 @@ class Runner:
             name = call.name.text
             inner = f"{root.text.rstrip('/')}/**/{name}"
             word = Word(inner, root.dynamic, prefix=root.prefix, pattern=None if root.dynamic else inner)
-            self._host.use(word, "remove", command.text, state)
+            self._host.use(word, "remove", command.text, state, "tree")
         for word in call.writes:
             self._host.use(word, "write", command.text, state)
 
@@ -256,6 +279,8 @@ class Runner:
         for word in call.configured:
             if word.dynamic or word.text.startswith("alias."):
                 self._host.doubt("git -c sets an alias or something that is not known")
+        if call.uncertain or (call.subcommand is not None and call.subcommand.dynamic):
+            self._any_file(call.subcommand.text if call.subcommand is not None else "…", command.text)
         place = state.copy()
         for folder in call.folders:
             place.cwds = moved(place.cwds, folder)
@@ -350,6 +375,7 @@ class Runner:
                 dead.dead = True
                 return same(dead)
             case "exec" if words:
+                self._host.branch()
                 self._program(name, SimpleCommand(Word(name), words), state)
                 dead = state.copy()
                 dead.dead = True

@@ -15,6 +15,15 @@ def source(node: Node) -> str:
     return (node.text or b"").decode("utf-8", "surrogateescape")
 
 
+def rest_of_line(node: Node) -> str:
+    """The text from the start of a node to the end of its line."""
+    root = node
+    while root.parent is not None:
+        root = root.parent
+    text = (root.text or b"")[node.start_byte - root.start_byte :]
+    return text.split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
+
+
 def statements(node: Node) -> list[Node]:
     """The statements of a block without its brackets."""
     brackets = {"{", "}", "(", ")", "do", "done"}

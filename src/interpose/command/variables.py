@@ -68,9 +68,9 @@ class Variables:
         for child in node.named_children:
             if child.type == "variable_assignment":
                 pair = self.value(child, state)
-                names += [pair[0]] if pair is not None else []
                 if pair is not None:
-                    self.set(pair[0], pair[1], state)
+                    names.append(pair[0])
+                    self.set(pair[0], None if "{" in source(child) else pair[1], state)
                 words.append(Word(source(child)))
                 continue
             found = [Word(source(child))] if child.type == "variable_name" else read_words(child, state, self._scope)

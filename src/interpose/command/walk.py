@@ -221,7 +221,7 @@ class Walk:
         statements = list(children)
         for index, child in enumerate(statements):
             if not child.is_named:
-                if child.type not in (";", "&", "\n", ";;", ";&", ";;&"):
+                if child.type not in (";", "&", "\n"):
                     self.doubt(f"{child.type!r} between commands is not understood")
                 continue
             before = after.either()
@@ -480,7 +480,8 @@ class Walk:
             for pattern in patterns:
                 walk_nested(pattern, state, self)
             closing = next(index for index, child in enumerate(item.children) if child.type == ")")
-            result = merge(result, self._sequence(item.children[closing + 1 :], merge(state, result)).either())
+            inner = [child for child in item.children[closing + 1 :] if child.type not in (";;", ";&", ";;&")]
+            result = merge(result, self._sequence(inner, merge(state, result)).either())
         return same(result)
 
     def _loosen(self, node: Node, state: State) -> None:

@@ -5,18 +5,15 @@ Knows: the shell's order of expansion. Does not know: which commands exist; nest
 
 import re
 from collections.abc import Iterator
-from itertools import product
-from typing import Literal, NamedTuple, Protocol
+from typing import Protocol
 
 from tree_sitter import Node
 
+from interpose.command.braces import Atom, expand_braces
 from interpose.command.globs import escape
 from interpose.command.reading import Word
 from interpose.command.state import Piece, State, Value
 from interpose.command.syntax import source
-
-MAX_BRACES = 256
-"""A word that braces make into more words than this is not known."""
 
 PIPE_PATH = "/dev/fd/63"
 """What a process substitution looks like to the program."""
@@ -24,13 +21,15 @@ PIPE_PATH = "/dev/fd/63"
 _META = frozenset(" \t\n;|&<>()`\"'")
 _DOUBLE_QUOTED = re.compile(r"\\(?:\n|([$`\"\\]))")
 _BACKQUOTED = re.compile(r"\\([$`\\])")
+_BACKQUOTE_PAIR = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 _ANSI = re.compile(
     rb"\\(?:([abeEfnrtv\\'\"?])|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))"
 )
 _ANSI_NAMES = dict(zip(b"abeEfnrtv\\'\"?", b"\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
-_SEQUENCE = re.compile(r"^(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?$")
 _NAMED_TILDE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=(?=~)")
 _HIDDEN_CODE = ("$(", "`", "<(", ">(")
+_ALL_PARAMETERS = ('"$@"', '"${@}"')
 _LEAVES = frozenset(
     {"word", "number", "variable_name", "test_operator", "extglob_pattern", "regex", "brace_expression"}
 )
@@ -52,19 +51,13 @@ class Scope(Protocol):
         ...
 
 
-class Atom(NamedTuple):
-    """A part of a word before expansion: `bare` text is special to braces and globs, `quoted` is not."""
-
-    kind: Literal["bare", "quoted", "value", "quoted_value"]
-    text: str
-    value: Value = ()
-
-
 def read_words(node: Node, state: State, scope: Scope) -> list[Word]:
     """The words that one word of the text becomes; none for an empty expansion, several for braces and splitting."""
+    if source(node) in _ALL_PARAMETERS and state.positional is not None:
+        return [_word(list(value)) for value in state.positional]
     atoms = list(_atoms(node, state, scope))
     many = [Word(source(node), dynamic=True, many=True)]
-    alternatives = _braces(atoms)
+    alternatives = expand_braces(atoms)
     if alternatives is None:
         return many
     words: list[Word] = []
@@ -223,6 +216,20 @@ def quoted_parts(node: Node, state: State, scope: Scope, *, skip: str = "") -> I
         yield Atom("quoted", _unquote(content[end - start :]))
 
 
+def heredoc_parts(body: Node, state: State, scope: Scope) -> Iterator[Atom]:
+    """The parts of a heredoc whose delimiter is not quoted; the grammar takes backquotes in it for text."""
+    yield from quoted_parts(body, state, scope)
+    literal = source(body)
+    for child in body.children:
+        if child.type != "heredoc_content":
+            literal = literal.replace(source(child), "", 1)
+    for code in _BACKQUOTE_PAIR.findall(literal):
+        scope.substitute_text(_BACKQUOTED.sub(r"\1", code), state)
+        yield Atom("quoted_value", code, (Piece("dynamic", code),))
+    if "`" in _ESCAPED.sub("", _BACKQUOTE_PAIR.sub("", literal)):
+        scope.doubt("a backquote in a heredoc has no end")
+
+
 def _unquote(content: bytes) -> str:
     return _DOUBLE_QUOTED.sub(lambda match: match[1] or "", content.decode("utf-8", "surrogateescape"))
 
@@ -323,83 +330,6 @@ def _joined(pieces: list[Piece]) -> Iterator[Piece]:
         yield piece
     if run:
         yield Piece("text", run)
-
-
-def _braces(atoms: list[Atom]) -> list[list[Atom]] | None:
-    """Each word that brace expansion makes; None when there are too many."""
-    if not any(atom.kind == "bare" and "{" in atom.text for atom in atoms):
-        return [atoms]
-    results = _expand_braces(list(_characters(atoms)), 0)
-    return results if len(results) <= MAX_BRACES else None
-
-
-def _characters(atoms: list[Atom]) -> Iterator[Atom]:
-    for atom in atoms:
-        if atom.kind == "bare":
-            yield from (Atom("bare", character) for character in atom.text)
-        else:
-            yield atom
-
-
-def _expand_braces(atoms: list[Atom], start: int) -> list[list[Atom]]:
-    for opening in range(start, len(atoms)):
-        if not _is(atoms[opening], "{"):
-            continue
-        parts, closing = _split_braces(atoms, opening)
-        if closing < 0:
-            continue
-        options: list[list[Atom]]
-        if len(parts) > 1:
-            options = [option for part in parts for option in _expand_braces(part, 0)]
-        else:
-            sequence = _sequence(parts[0])
-            if sequence is None:
-                continue
-            options = sequence
-        rests = _expand_braces(atoms[closing + 1 :], 0)
-        if len(options) * len(rests) > MAX_BRACES:
-            return [[]] * (MAX_BRACES + 1)
-        return [[*atoms[:opening], *option, *rest] for option, rest in product(options, rests)]
-    return [atoms]
-
-
-def _is(atom: Atom, character: str) -> bool:
-    return atom.kind == "bare" and atom.text == character
-
-
-def _split_braces(atoms: list[Atom], opening: int) -> tuple[list[list[Atom]], int]:
-    """The parts between commas of the brace at `opening`, and where it closes (-1 when it does not)."""
-    depth = 0
-    parts: list[list[Atom]] = [[]]
-    for index in range(opening + 1, len(atoms)):
-        atom = atoms[index]
-        if _is(atom, "}") and depth == 0:
-            return parts, index
-        if _is(atom, ",") and depth == 0:
-            parts.append([])
-            continue
-        depth += _is(atom, "{") - _is(atom, "}")
-        parts[-1].append(atom)
-    return parts, -1
-
-
-def _sequence(atoms: list[Atom]) -> list[list[Atom]] | None:
-    if any(atom.kind != "bare" for atom in atoms):
-        return None
-    match = _SEQUENCE.match("".join(atom.text for atom in atoms))
-    if match is None:
-        return None
-    first, last, step = match.groups()
-    numeric = first.lstrip("-").isdigit()
-    if numeric != last.lstrip("-").isdigit():
-        return None
-    low, high = (int(first), int(last)) if numeric else (ord(first), ord(last))
-    stride = abs(int(step or 1)) or 1
-    if abs(high - low) // stride >= MAX_BRACES:
-        return [[]] * (MAX_BRACES + 1)
-    numbers = range(low, high + (1 if high >= low else -1), stride if high >= low else -stride)
-    width = max(len(first), len(last)) if any(re.match(r"-?0\d", text) for text in (first, last)) else 0
-    return [[Atom("quoted", str(number).zfill(width) if numeric else chr(number))] for number in numbers]
 
 
 def _tilde(atoms: list[Atom], state: State) -> list[Atom]:

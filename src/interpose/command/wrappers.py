@@ -18,7 +18,8 @@ _ASSIGNMENT = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
 class Wrapper:
     """How one wrapper is called: `before` operands stand ahead of the inner command, maybe after assignments.
 
-    `elsewhere` says that the inner command may run in another folder; `queries` are options that run nothing.
+    `elsewhere` says that the inner command may run in another folder; `queries` are options that run
+    nothing, `writes` those whose value is a file that is written.
     """
 
     takes: Options
@@ -26,6 +27,7 @@ class Wrapper:
     assigns: bool = False
     elsewhere: tuple[str, ...] = ()
     queries: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 WRAPPERS: dict[str, Wrapper] = {
@@ -48,14 +50,14 @@ WRAPPERS: dict[str, Wrapper] = {
     "nohup": Wrapper(Options()),
     "setsid": Wrapper(Options()),
     "stdbuf": Wrapper(Options.of("ioe", "input output error")),
-    "time": Wrapper(Options.of("fo", "format output")),
+    "time": Wrapper(Options.of("fo", "format output"), writes=("-o", "--output")),
     "timeout": Wrapper(Options.of("ks", "kill-after signal"), before=1),
     "gtimeout": Wrapper(Options.of("ks", "kill-after signal"), before=1),
     "command": Wrapper(Options(), queries=("-v", "-V")),
     "builtin": Wrapper(Options()),
     "exec": Wrapper(Options.of("a")),
     "coproc": Wrapper(Options()),
-    "strace": Wrapper(Options.of("aAbeEIoOpPsSuUX", "output attach user columns trace")),
+    "strace": Wrapper(Options.of("aAbeEIoOpPsSuUX", "output attach user columns trace"), writes=("-o", "--output")),
     "ltrace": Wrapper(Options.of("aAeFlnopsuwx", "output")),
     "chroot": Wrapper(Options(), before=1, elsewhere=("*",)),
     "unshare": Wrapper(Options.of("RwSG", "root wd setuid setgid"), elsewhere=("-R", "-w", "--root", "--wd")),
@@ -96,6 +98,7 @@ class Inner:
     assignments: tuple[Word, ...] = ()
     elsewhere: bool = False
     uncertain: bool = False
+    writes: tuple[Word, ...] = ()
 
 
 def unwrap(name: str, words: Sequence[Word]) -> Inner:
@@ -113,7 +116,7 @@ def unwrap(name: str, words: Sequence[Word]) -> Inner:
         assignments.append(rest.pop(0))
     if name == "env" and parsed.options and rest and rest[0].text == "-":
         rest = rest[1:]
-    return Inner(tuple(rest), tuple(assignments), elsewhere, uncertain)
+    return Inner(tuple(rest), tuple(assignments), elsewhere, uncertain, tuple(parsed.values(*wrapper.writes)))
 
 
 @dataclass(frozen=True, slots=True)
