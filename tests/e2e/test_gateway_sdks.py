@@ -1,11 +1,13 @@
 """The gateway on real sockets, with the real anthropic and openai SDKs."""
 
+import asyncio
 import gzip
 import http.client
 import json
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +21,7 @@ from interpose.contracts.errors import ConfigError
 from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnStart
 from interpose.contracts.verdict import Notice, Reminder, Verdict
 from interpose.gateway.app import Gateway, bound_to
-from interpose.gateway.server import ThreadedServer
+from interpose.gateway.server import Server, ThreadedServer, serve
 from interpose.gateway.settings import GatewaySettings, Upstreams
 from interpose.kernel.clock import SystemClock
 from interpose.testing.fakes import FakeLaunches, FakePolicy, FakeWorkspaces, allow, refuse
@@ -576,3 +578,128 @@ def test_a_taken_port_and_a_host_that_does_not_exist() -> None:
             ThreadedServer(house.another(), port=port)
         with pytest.raises(ConfigError, match="no such address"):
             ThreadedServer(house.another(), host="no.such.host.invalid")
+
+
+class Counted(Sequence[bytes]):
+    """Chunks that know how far they were read."""
+
+    def __init__(self, chunk: bytes, count: int) -> None:
+        self.chunk = chunk
+        self.limit = count
+        self.read = 0
+
+    def __len__(self) -> int:
+        return self.limit
+
+    def __getitem__(self, index: Any) -> Any:
+        if index >= self.limit:
+            raise IndexError
+        self.read = max(self.read, index + 1)
+        return self.chunk
+
+
+def test_a_slow_client_slows_the_upstream_down() -> None:
+    """The upstream is read no faster than the client reads, so that nothing piles up here."""
+    event = (
+        b'data: {"choices": [{"index": 0, "delta": {"content": "' + b"x" * 65_000 + b'"}, "finish_reason": null}]}\n\n'
+    )
+    chunks = Counted(event, 1000)
+    body = json.dumps({"messages": MESSAGES}).encode()
+    with House([RawStream(chunks)]) as house:
+        address = urlsplit(house.url)
+        with socket.create_connection((str(address.hostname), address.port), timeout=10) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+            client.sendall(head.encode() + body)
+            client.recv(10)
+            seen = -1
+            while seen != chunks.read:
+                seen = chunks.read
+                threading.Event().wait(0.2)
+            stalled_at = chunks.read
+
+    assert stalled_at < 500
+
+
+def test_stopping_lets_an_open_stream_end(clients: Callable[..., Any]) -> None:
+    """A stream that runs when the server is told to stop still arrives whole."""
+    gate = threading.Event()
+    text = b'data: {"choices": [{"index": 0, "delta": {"content": "words"}, "finish_reason": null}]}\n\n'
+    with House([RawStream([text, gate, text, b"data: [DONE]\n\n"])]) as house:
+        server = ThreadedServer(house.another(upstreams=Upstreams(openai=house.upstream.url)), drain_timeout_s=5)
+        with server:
+            chunks = clients("openai", server.url).chat.completions.create(model="m", messages=MESSAGES, stream=True)
+            next(chunks)
+            stopping = threading.Thread(target=server.stop)
+            stopping.start()
+            gate.set()
+            rest = list(chunks)
+            stopping.join(10)
+
+    assert [chunk.choices[0].delta.content for chunk in rest] == ["words"]
+    assert not stopping.is_alive()
+
+
+def test_served_in_a_loop_of_the_callers() -> None:
+    """`serve` runs until it is stopped, binds before it says so, and gives the port back."""
+    bound: list[Server] = []
+
+    async def run() -> tuple[int, bytes]:
+        is_bound = asyncio.Event()
+
+        def note(server: Server) -> None:
+            bound.append(server)
+            is_bound.set()
+
+        with House([]) as house:
+            serving = asyncio.ensure_future(
+                serve(house.another(), host="127.0.0.1", port=0, drain_timeout_s=1, on_bound=note)
+            )
+            await is_bound.wait()
+            house.url = bound[0].url
+            status, _, body = await asyncio.to_thread(house.raw, "GET", "/healthz")
+            bound[0].stop()
+            await serving
+        return status, body
+
+    status, body = asyncio.run(run())
+
+    assert status == 200
+    assert json.loads(body)["name"] == "interpose"
+    with ThreadedServer(bound_to_nothing, port=bound[0].port) as again:
+        assert again.port == bound[0].port
+
+
+async def bound_to_nothing(scope: Any, receive: Any, send: Any) -> None:
+    """An application that only starts and stops."""
+    while scope["type"] == "lifespan":
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+def test_a_fault_of_our_own_is_told_and_the_gateway_stays_up() -> None:
+    """A port that raises what it must not is a 500 in the API's shape for that request alone."""
+
+    class Broken(FakeWorkspaces):
+        def policy(self, root: str | None) -> FakePolicy:
+            raise RuntimeError("no such table")
+
+    body = json.dumps({"messages": MESSAGES}).encode()
+    with House([RawBody(b"{}", "application/json")]) as house:
+        gateway = Gateway(
+            GatewaySettings(upstreams=Upstreams(house.upstream.url, house.upstream.url)),
+            workspaces=Broken(),
+            launches=house.launches,
+            journal=house.journal,
+            clock=SystemClock(),
+        )
+        with ThreadedServer(gateway) as server:
+            house.url = server.url
+            status, _, answer = house.raw("POST", "/v1/messages", body)
+            other, _, _ = house.raw("GET", "/v1/models")
+
+    assert (status, other) == (500, 200)
+    assert "RuntimeError: no such table" in json.loads(answer)["error"]["message"]
+    assert house.upstream.requests[0].method == "GET"

@@ -83,6 +83,15 @@ def test_a_call_and_its_finish_in_one_chunk_stay_one_chunk() -> None:
     assert finishes(refused) == [(0, "stop")]
 
 
+def test_the_last_piece_of_a_call_may_carry_the_finish() -> None:
+    """Several servers write it so; allowed, the bytes stay what they were."""
+    frames = [chunk(call(0, '{"a"', name="Bash", id="b")), chunk(call(0, ": 1}"), "tool_calls"), DONE]
+
+    assert run(frames).body == b"".join(frames)
+    assert run(frames).asked[0].arguments == {"a": 1}
+    assert finishes(run(frames, "Bash").body) == [(0, "stop")]
+
+
 def test_text_beside_a_call_does_not_wait() -> None:
     """The text of a mixed chunk leaves in the same feed, the call's part when it is judged."""
     mixed = chunk({"content": "now", **call(0, "{", name="Bash", id="b")})

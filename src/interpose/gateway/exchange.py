@@ -21,6 +21,7 @@ from interpose.gateway.ledger import Ledger
 from interpose.gateway.routes import Headers, Route
 from interpose.gateway.settings import GatewaySettings
 from interpose.gateway.upstream import Question, Upstream, UpstreamDown, UpstreamReply, joined_url, passed_on
+from interpose.kernel.boundary import fault_line
 from interpose.kernel.ids import derived_id
 from interpose.wire.sse import EventTooLong
 
@@ -81,6 +82,9 @@ class Exchange:
         outcome = "cancelled"
         try:
             outcome = "" if await unless_gone(self.incoming, story()) else "client_gone"
+        except Exception as error:  # noqa: BLE001 - one request's boundary: it fails closed, the gateway stays up
+            outcome = "failed"
+            await self._broken(error)
         finally:
             elapsed_ms = (self.parts.clock.monotonic() - started) * 1000
             status = self.outgoing.status or CLIENT_GONE
@@ -318,8 +322,17 @@ class Exchange:
             await self.outgoing.write(chunk)
         await self.outgoing.end()
 
+    async def _broken(self, error: Exception) -> None:
+        """A fault of our own. What has begun to leave is cut off, so that nobody takes it for the whole."""
+        message = f"interpose failed at this request: {fault_line(error)}"
+        if self.outgoing.status is None:
+            await self._fail(500, message)
+            return
+        self._record("failed", outcome="failed", reason=message)
+
     async def _upstream_down(self, down: UpstreamDown) -> None:
-        await self._fail(502, f"interpose cannot reach {self._base_url()}: {down.reason}")
+        problem = "got no usable answer from" if down.was_reached else "cannot reach"
+        await self._fail(502, f"interpose {problem} {self._base_url()}: {down.reason}")
 
     async def _fail(self, status: int, message: str, *, outcome: str = "failed") -> None:
         """Tells the client and the journal, once each."""

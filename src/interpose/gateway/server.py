@@ -32,6 +32,7 @@ class Server:
         self, app: App, *, host: str = "127.0.0.1", port: int = 0, drain_timeout_s: float = DRAIN_TIMEOUT_S
     ) -> None:
         self._socket = _bound(host, port)
+        self._address: tuple[str, int] = self._socket.getsockname()[:2]
         self._server = _QuietServer(
             uvicorn.Config(
                 app,
@@ -52,14 +53,13 @@ class Server:
     @property
     def port(self) -> int:
         """The port that was bound."""
-        port: int = self._socket.getsockname()[1]
-        return port
+        return self._address[1]
 
     @property
     def url(self) -> str:
         """Where clients reach it."""
-        host = self._socket.getsockname()[0]
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        host, port = self._address
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     async def serve(self, on_started: Callable[[], None] | None = None) -> None:
         """Serves on the running loop until `stop`, then lets open streams end.

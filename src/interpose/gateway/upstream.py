@@ -37,9 +37,10 @@ _FAULTS = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class UpstreamDown:
-    """The upstream could not be reached, or died while it answered; `reason` is one line for people."""
+    """The upstream could not be reached, or its answer broke off; `reason` is one line for people."""
 
     reason: str
+    was_reached: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class Upstream:
                 skip_auto_headers=_AUTOMATIC,
             )
         except _FAULTS as error:
-            yield UpstreamDown(fault_line(error))
+            yield UpstreamDown(fault_line(error), was_reached=isinstance(error, aiohttp.ClientResponseError))
             return
 
         try:

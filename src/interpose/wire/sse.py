@@ -91,23 +91,19 @@ class SseReader:
 
         An event that ends in a lone CR is complete only when the next byte shows that no LF belongs to it.
         """
+        return split(self.take(data))
+
+    def take(self, data: bytes) -> bytes:
+        """All complete events in one piece, for whoever may not need them apart. Raises EventTooLong."""
         buffer = self._buffer
         buffer += data
-        events: list[SseEvent] = []
-        start = 0
-        position = self._searched
-        while (found := _EVENT_END.search(buffer, position)) is not None:
-            end = found.end()
-            if end == len(buffer) and buffer[-1] == 0x0D:
-                break
-            events.append(SseEvent(bytes(buffer[start:end])))
-            start = position = end
-
-        del buffer[:start]
+        end = self._last_end()
+        block = bytes(buffer[:end])
+        del buffer[:end]
         self._searched = max(0, len(buffer) - _LONGEST_END)
         if len(buffer) > EVENT_BYTES_MAX:
             raise EventTooLong(f"an event of more than {EVENT_BYTES_MAX} bytes does not end")
-        return events
+        return block
 
     def finish(self) -> tuple[list[SseEvent], bytes]:
         """At the end of the stream: the event that waited for its last byte, and what is left of an unfinished one.
@@ -121,6 +117,30 @@ class SseReader:
         if found is None or found.end() != len(rest):
             return [], rest
         return [SseEvent(rest)], b""
+
+    def _last_end(self) -> int:
+        """Where the last complete event ends; 0 when none does."""
+        buffer = self._buffer
+        if b"\r" not in buffer and b"\n\n\n" not in buffer:
+            return buffer.rfind(b"\n\n", self._searched) + 2 if b"\n\n" in buffer else 0
+
+        last, position = 0, self._searched
+        while (found := _EVENT_END.search(buffer, position)) is not None:
+            position = found.end()
+            if position == len(buffer) and buffer[-1] == 0x0D:
+                break
+            last = position
+        return last
+
+
+def split(block: bytes) -> list[SseEvent]:
+    """The events of a piece that `SseReader.take` gave."""
+    events: list[SseEvent] = []
+    start = 0
+    for found in _EVENT_END.finditer(block):
+        events.append(SseEvent(block[start : found.end()]))
+        start = found.end()
+    return events
 
 
 def _lines(raw: bytes) -> list[tuple[bytes, bytes]]:

@@ -207,7 +207,10 @@ def _edited_block(raw: msgspec.Raw, edits: Edits) -> msgspec.Raw:
     value = value_of(raw)
     if not isinstance(value, dict) or value.get("type") != "tool_result":
         return raw
-    edit = edits.result_edit(str(value.get("tool_use_id") or ""), content_digest(value.get("content", "")))
+    call_id = str(value.get("tool_use_id") or "")
+    if call_id not in edits.edited_calls:
+        return raw
+    edit = edits.result_edit(call_id, content_digest(value.get("content", "")))
     if edit is None or edit.is_empty:
         return raw
 

@@ -3,7 +3,6 @@
 Knows: the events of the API. Does not know: sockets, why a call is refused.
 """
 
-import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -14,10 +13,12 @@ from interpose.gateway.api import CUT_SHORT, HELD_BYTES_MAX, Dropped, ProposedCa
 from interpose.gateway.faults import error_event
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader
+from interpose.wire.sse import SseEvent, SseReader, split
 from interpose.wire.strictjson import join_pieces, read_arguments
 
-_OF_INTEREST = re.compile(rb"tool_use|message_delta|message_stop|error|\\u")
+_MARKS = (b"tool_use", b"message_delta", b"message_stop", b"error", b"\\u")
+"""Bytes without which an event cannot matter; an escape may hide any of them."""
+
 _Out: TypeAlias = list[bytes]
 
 
@@ -69,9 +70,15 @@ class AnthropicStream:
 
     def feed(self, data: bytes) -> Steps:
         """What `data` makes possible; texts leave within the same call."""
+        block = self._reader.take(data)
+        if self._is_idle and not _matters(block):
+            if block:
+                yield block
+            return
+
         out: _Out = []
-        for event in self._reader.feed(data):
-            if self._is_idle and _OF_INTEREST.search(event.raw) is None:
+        for event in split(block):
+            if self._is_idle and not _matters(event.raw):
                 out.append(event.raw)
                 continue
             yield from self._take(event, out)
@@ -191,6 +198,10 @@ class AnthropicStream:
         events = [_stop_told(event) for event in self._tail] if self._refused and not self._released else self._tail
         self._tail = []
         return [event.raw for event in events]
+
+
+def _matters(raw: bytes) -> bool:
+    return any(mark in raw for mark in _MARKS)
 
 
 def _parsed(event: SseEvent) -> JsonObject:

@@ -113,8 +113,11 @@ class ChatRequest:
         return self._with_content(position, _reminded(content, turn))
 
     def _edited_result(self, position: int, edits: Edits) -> bytes:
+        call_id = self._call_id(position)
+        if call_id not in edits.edited_calls:
+            return self._messages[position]
         content = self._field(position, "content")
-        edit = edits.result_edit(self._call_id(position), content_digest(content))
+        edit = edits.result_edit(call_id, content_digest(content))
         if edit is None or edit.is_empty:
             return self._messages[position]
         return self._with_content(position, _annotated(content, edit))

@@ -16,9 +16,11 @@ from interpose.gateway.chat.choice import Choice, PartialCall, rewritten_deltas
 from interpose.gateway.chat.reply import CALL_REASONS
 from interpose.gateway.faults import error_event
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader
+from interpose.wire.sse import SseEvent, SseReader, split
 
-_OF_INTEREST = re.compile(rb'tool_calls|function_call|"finish_reason"\s*:\s*"|"error"|\[DONE\]|\\u')
+_MARKS = (b"tool_calls", b"function_call", b"error", b"[DONE]", b"\\u")
+"""Bytes without which a chunk cannot matter, unless it finishes; an escape may hide any of them."""
+
 _HAS_TEXT = re.compile(rb'"content"\s*:\s*"[^"]')
 _DONE = b"[DONE]"
 _Out: TypeAlias = list[bytes]
@@ -45,11 +47,17 @@ class ChatStream:
 
     def feed(self, data: bytes) -> Steps:
         """What `data` makes possible; texts leave within the same call."""
+        block = self._reader.take(data)
+        if self._is_idle and not _matters(block):
+            self._has_text = self._has_text or _HAS_TEXT.search(block) is not None
+            if block:
+                yield block
+            return
+
         out: _Out = []
-        for event in self._reader.feed(data):
-            if not self._has_text and _HAS_TEXT.search(event.raw) is not None:
-                self._has_text = True
-            if self._is_idle and _OF_INTEREST.search(event.raw) is None:
+        for event in split(block):
+            self._has_text = self._has_text or _HAS_TEXT.search(event.raw) is not None
+            if self._is_idle and not _matters(event.raw):
                 out.append(event.raw)
                 continue
             yield from self._take(event, out)
@@ -137,6 +145,7 @@ class ChatStream:
         self._newline = event.newline
         choice.add(delta)
         held = event
+        exact = bytes(choice.raw) + event.raw if is_finish and not has_rest else None
         if has_rest:
             choice.has_text = choice.has_text or _text_of(said)
             self._pass(_with_delta(event, chunk, said, rest, None), out)
@@ -150,16 +159,15 @@ class ChatStream:
         if len(choice.raw) > HELD_BYTES_MAX:
             yield from self._drop(choice, f"the calls are larger than {HELD_BYTES_MAX} bytes")
         if is_finish:
-            whole = event if not has_rest and held.raw == bytes(choice.raw) else None
             finish = _with_delta(event, chunk, said, {}, said["finish_reason"])
-            yield from self._finished(finish, said, choice, out, whole)
+            yield from self._finished(finish, said, choice, out, exact)
 
     def _finished(
-        self, event: SseEvent, said: JsonObject, choice: Choice, out: _Out, whole: SseEvent | None = None
+        self, event: SseEvent, said: JsonObject, choice: Choice, out: _Out, exact: bytes | None = None
     ) -> Steps:
         """The choice is finished. A finish that cannot be true yet waits for the end of the stream.
 
-        `whole` is the one chunk that held calls and finish together, to be sent as it came when nothing changes.
+        `exact` is all that came of its calls when the last chunk held the finish too; it leaves if nothing changes.
         """
         is_early = any(call.proposed().problem for call in choice.calls)
         expects_calls = not choice.calls and not choice.closed and _ends_in_call(said)
@@ -167,9 +175,9 @@ class ChatStream:
             choice.is_late = True
             self._tail.append(_LateFinish(event, choice))
             return
-        yield from self._settle(choice, event, out, whole)
+        yield from self._settle(choice, event, out, exact)
 
-    def _settle(self, choice: Choice, finish: SseEvent | None, out: _Out, whole: SseEvent | None = None) -> Steps:
+    def _settle(self, choice: Choice, finish: SseEvent | None, out: _Out, exact: bytes | None = None) -> Steps:
         calls = choice.take()
         verdicts: list[Verdict] = []
         for call in calls:
@@ -182,7 +190,7 @@ class ChatStream:
         choice.raw.clear()
         if all(verdict.allowed and verdict.arguments is None for verdict in verdicts):
             choice.released += len(calls)
-            out += [whole.raw] if whole is not None else [raw, *([finish.raw] if finish else [])]
+            out += [exact] if exact is not None else [raw, *([finish.raw] if finish else [])]
             return
 
         out += self._rewritten(choice, calls, verdicts)
@@ -231,6 +239,11 @@ class ChatStream:
             (_final_finish(entry.event, entry.choice) if isinstance(entry, _LateFinish) else entry).raw
             for entry in entries
         ]
+
+
+def _matters(raw: bytes) -> bool:
+    unfinished = raw.count(b'"finish_reason": null') + raw.count(b'"finish_reason":null')
+    return unfinished != raw.count(b"finish_reason") or any(mark in raw for mark in _MARKS)
 
 
 def _parsed(data: bytes | None) -> JsonObject:
