@@ -30,7 +30,7 @@ from interpose.contracts.effects import (
 from interpose.contracts.errors import StorageError
 from interpose.contracts.ports import Clock
 from interpose.guards.calls import CallReader
-from interpose.guards.given import session_of, text_of
+from interpose.guards.given import number_of, session_of, text_of
 from interpose.guards.protection import Artifact, ArtifactSource, ProtectionStore
 from interpose.guards.state import SESSIONS_KEPT, Recent
 from interpose.kernel.boundary import guarded
@@ -109,7 +109,10 @@ class ProtectedArtifacts:
         return self._judge(given, held)
 
     def protect(self, session: str, path: str, reason: str, *, source: ArtifactSource = "user") -> Artifact:
-        """Protects one more path of the session, relative to the workspace; protecting it again replaces the record."""
+        """Protects one more path of the session, relative to the workspace.
+
+        Protecting it again replaces the record when it says something new.
+        """
         artifact = Artifact(self._canonical(path), self._clock.now(), reason, source)
         self._take_up(session, [artifact])
         return artifact
@@ -148,9 +151,11 @@ class ProtectedArtifacts:
         return held, health
 
     def _protect(self, state: _Session, artifacts: list[Artifact]) -> None:
-        known = {one.path for one in state.held.artifacts}
-        fitting = [one for one in artifacts if one.path in known or len(known) < ARTIFACTS_MOST]
-        if len(fitting) < len(artifacts):
+        known = {one.path: one for one in state.held.artifacts}
+        # A rule that speaks at every call says the same each time: nothing to store then.
+        new = [one for one in artifacts if one.path not in known or not _says_the_same(one, known[one.path])]
+        fitting = [one for one in new if one.path in known or len(known) < ARTIFACTS_MOST]
+        if len(fitting) < len(new):
             state.full = f"it is more than {ARTIFACTS_MOST} paths; protect a folder instead of its files"
         if fitting:
             state.unsaved |= {one.path: one for one in fitting}
@@ -212,7 +217,7 @@ class ProtectedArtifacts:
 
     def _artifact(self, given: HookInput, effect: ProtectPath) -> Artifact:
         command = text_of(given, "validationCommand")
-        proven = command is not None and given.metadata.get("validationExitCode") == 0
+        proven = command is not None and number_of(given, "validationExitCode") == 0
         return Artifact(
             path=self._canonical(effect.path),
             protected_at=self._clock.now(),
@@ -236,6 +241,10 @@ class ProtectedArtifacts:
         """Absolute patterns that mean these paths to the letter, and whatever is below them."""
         blind = is_case_blind(self._reader.root or "/")
         return PathPatterns([_literal(one.path) for one in artifacts], root="/", home=self._reader.home, blind=blind)
+
+
+def _says_the_same(left: Artifact, right: Artifact) -> bool:
+    return replace(left, protected_at=right.protected_at) == right
 
 
 def _literal(path: str) -> str:
