@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpose.wire.sse import EVENT_BYTES_MAX, EventTooLong, SseEvent, SseReader
+from interpose.wire.sse import EVENT_BYTES_MAX, EventTooLong, SseEvent, SseReader, split, split_from
 
 
 def read_all(chunks: list[bytes]) -> tuple[list[SseEvent], bytes]:
@@ -120,3 +120,16 @@ def test_an_event_without_end_is_not_waited_for_for_ever() -> None:
 
     with pytest.raises(EventTooLong, match="does not end"):
         reader.feed(b"x" * (EVENT_BYTES_MAX + 1))
+
+
+@given(streams(), st.data())
+def test_a_block_is_split_only_where_it_matters(stream: bytes, data: st.DataObject) -> None:
+    """What stands before a position is one piece of whole events; the rest is split as ever."""
+    reader = SseReader()
+    block = reader.take(stream)
+    position = data.draw(st.integers(0, len(block)))
+    plain, events = split_from(block, position)
+
+    assert plain + b"".join(event.raw for event in events) == block
+    assert split(plain) + events == split(block)
+    assert len(plain) <= position

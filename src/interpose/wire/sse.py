@@ -143,6 +143,16 @@ def split(block: bytes) -> list[SseEvent]:
     return events
 
 
+def split_from(block: bytes, position: int) -> tuple[bytes, list[SseEvent]]:
+    """What stands before the event at `position`, in one piece, and the events from there on."""
+    if b"\r" in block or b"\n\n\n" in block:
+        return b"", split(block)
+    start = block.rfind(b"\n\n", 0, position) + 2
+    if start < len(b"\n\n"):
+        return b"", split(block)
+    return block[:start], split(block[start:])
+
+
 def _lines(raw: bytes) -> list[tuple[bytes, bytes]]:
     lines: list[tuple[bytes, bytes]] = _LINE.findall(raw)
     return lines if lines[-1] != (b"", b"") else lines[:-1]

@@ -13,7 +13,7 @@ from interpose.gateway.api import CUT_SHORT, HELD_BYTES_MAX, Dropped, ProposedCa
 from interpose.gateway.faults import error_event
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader, split
+from interpose.wire.sse import SseEvent, SseReader, split_from
 from interpose.wire.strictjson import join_pieces, read_arguments
 
 _MARKS = (b"tool_use", b"message_delta", b"message_stop", b"error", b"\\u")
@@ -71,14 +71,16 @@ class AnthropicStream:
     def feed(self, data: bytes) -> Steps:
         """What `data` makes possible; texts leave within the same call."""
         block = self._reader.take(data)
-        if self._is_idle and not _matters(block):
+        first = _first_mark(block) if self._is_idle else 0
+        if first < 0:
             if block:
                 yield block
             return
 
-        out: _Out = []
-        for event in split(block):
-            if self._is_idle and not _matters(event.raw):
+        plain, events = split_from(block, first)
+        out: _Out = [plain] if plain else []
+        for event in events:
+            if self._is_idle and _first_mark(event.raw) < 0:
                 out.append(event.raw)
                 continue
             yield from self._take(event, out)
@@ -200,8 +202,9 @@ class AnthropicStream:
         return [event.raw for event in events]
 
 
-def _matters(raw: bytes) -> bool:
-    return any(mark in raw for mark in _MARKS)
+def _first_mark(raw: bytes) -> int:
+    """Where the first byte stands that matters, or -1."""
+    return min((at for mark in _MARKS if (at := raw.find(mark)) >= 0), default=-1)
 
 
 def _parsed(event: SseEvent) -> JsonObject:

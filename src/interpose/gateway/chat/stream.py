@@ -16,11 +16,12 @@ from interpose.gateway.chat.choice import Choice, PartialCall, rewritten_deltas
 from interpose.gateway.chat.reply import CALL_REASONS
 from interpose.gateway.faults import error_event
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader, split
+from interpose.wire.sse import SseEvent, SseReader, split_from
 
 _MARKS = (b"tool_calls", b"function_call", b"error", b"[DONE]", b"\\u")
 """Bytes without which a chunk cannot matter, unless it finishes; an escape may hide any of them."""
 
+_FINISH = re.compile(rb'finish_reason"\s*:\s*[^n\s]')
 _HAS_TEXT = re.compile(rb'"content"\s*:\s*"[^"]')
 _DONE = b"[DONE]"
 _Out: TypeAlias = list[bytes]
@@ -48,16 +49,19 @@ class ChatStream:
     def feed(self, data: bytes) -> Steps:
         """What `data` makes possible; texts leave within the same call."""
         block = self._reader.take(data)
-        if self._is_idle and not _matters(block):
-            self._has_text = self._has_text or _HAS_TEXT.search(block) is not None
+        first = _first_mark(block) if self._is_idle else 0
+        if first < 0:
+            self._note_text(block)
             if block:
                 yield block
             return
 
-        out: _Out = []
-        for event in split(block):
-            self._has_text = self._has_text or _HAS_TEXT.search(event.raw) is not None
-            if self._is_idle and not _matters(event.raw):
+        plain, events = split_from(block, first)
+        self._note_text(plain)
+        out: _Out = [plain] if plain else []
+        for event in events:
+            self._note_text(event.raw)
+            if self._is_idle and _first_mark(event.raw) < 0:
                 out.append(event.raw)
                 continue
             yield from self._take(event, out)
@@ -86,6 +90,9 @@ class ChatStream:
     @property
     def _is_idle(self) -> bool:
         return not self._choices and not self._tail
+
+    def _note_text(self, raw: bytes) -> None:
+        self._has_text = self._has_text or _HAS_TEXT.search(raw) is not None
 
     def _take(self, event: SseEvent, out: _Out) -> Steps:
         data = event.data
@@ -241,9 +248,11 @@ class ChatStream:
         ]
 
 
-def _matters(raw: bytes) -> bool:
-    unfinished = raw.count(b'"finish_reason": null') + raw.count(b'"finish_reason":null')
-    return unfinished != raw.count(b"finish_reason") or any(mark in raw for mark in _MARKS)
+def _first_mark(raw: bytes) -> int:
+    """Where the first byte stands that matters, or -1."""
+    finish = _FINISH.search(raw)
+    marks = [at for mark in _MARKS if (at := raw.find(mark)) >= 0]
+    return min([*marks, finish.start()] if finish else marks, default=-1)
 
 
 def _parsed(data: bytes | None) -> JsonObject:
