@@ -50,6 +50,8 @@ def tail_command(*, as_json: bool, **filters: str | None) -> None:
     out = console()
     with closing(_reader(user_folders())) as reader, suppress(KeyboardInterrupt):
         seen = reader.last_seq()
+        if as_json:
+            print_json({"step": "started", "after": seen})
         while True:
             for stored in reader.follow(seen, _wanted(filters)):
                 seen = stored.seq
