@@ -25,6 +25,14 @@ MAX_DEPTH = 200
 
 _LINE_END = re.compile(rb"(?<!\\)(?:\\\\)*\\\n")
 _LITERAL = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_content", "string_content"})
+_FREE = frozenset({"string", "heredoc_body", "expansion", "translated_string"})
+_TIGHT = frozenset({"concatenation", "simple_expansion"})
+_ONE_LINE = frozenset(
+    {
+        "command", "file_redirect", "herestring_redirect", "redirected_statement", "variable_assignment",
+        "variable_assignments", "declaration_command", "unset_command",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,7 @@ class CommandReader:
             root = parser.parse(cut).root_node
         if root.has_error:
             return _fault(root)
-        return f"it nests deeper than {MAX_DEPTH} levels" if _depth(root) > MAX_DEPTH else root
+        return _oddity(root, cut) or root
 
 
 def read_command(text: str, *, cwd: str, home: str | None = None, env: Mapping[str, str] | None = None) -> Reading:
@@ -132,14 +140,31 @@ def _fault(root: Node) -> str:
     return "it is not understood"
 
 
-def _depth(root: Node) -> int:
-    """How deep the tree nests; a chain of `&&` and `||` counts once."""
-    deepest = 0
+def _oddity(root: Node, source: bytes) -> str | None:
+    """Why a tree without errors is not believed: too deep, or text between its parts that the shell would not skip.
+
+    A chain of `&&` and `||` counts as one level.
+    """
     waiting = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
-        deepest = max(deepest, depth)
-        if deepest > MAX_DEPTH:
-            return deepest
-        waiting.extend((child, depth + (child.type != "list")) for child in node.children if child.child_count)
-    return deepest
+        if depth > MAX_DEPTH:
+            return f"it nests deeper than {MAX_DEPTH} levels"
+        end = node.start_byte
+        for child in node.children:
+            start = child.start_byte
+            if start > end and not _may_skip(node.type, source[end:start]):
+                line, column = child.start_point
+                return f"line {line + 1}, column {column + 1} does not belong where the grammar puts it"
+            end = child.end_byte
+            if child.child_count:
+                waiting.append((child, depth + (child.type != "list")))
+    return None
+
+
+def _may_skip(kind: str, gap: bytes) -> bool:
+    if kind in _FREE:
+        return True
+    if kind in _TIGHT:
+        return False
+    return not gap.strip(b" \t" if kind in _ONE_LINE else b" \t\n")

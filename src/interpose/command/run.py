@@ -122,6 +122,8 @@ class Runner:
             state.cwds = None
         for word in inner.writes:
             self._host.use(word, "write", command.text, state)
+        for word in inner.assignments:
+            state.forget(word.text.partition("=")[0])
         return self.run(inner.words, state, (*command.wrappers, name)) if inner.words else same(state)
 
     def _after_unknown(self, words: Sequence[Word], state: State) -> After:
@@ -179,7 +181,7 @@ class Runner:
 
     def _dynamic_inner(self, command: SimpleCommand) -> None:
         unknown = Word("…", dynamic=True, many=True)
-        self._host.command(SimpleCommand(unknown, (), (*command.wrappers, command.name)))
+        self._host.command(SimpleCommand(unknown, (unknown,), (*command.wrappers, command.name)))
         self._any_file("…", command.text)
 
     def _shell(self, name: str, command: SimpleCommand, state: State) -> None:

@@ -3,6 +3,7 @@
 Knows: how two ways to one place are merged. Does not know: syntax, programs.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -59,6 +60,15 @@ class State:
         """Makes every variable and parameter not known."""
         self.variables.clear()
         self.positional = None
+
+    def restore(self, names: Iterable[str], outer: "State") -> None:
+        """Gives these variables back what they are in `outer`."""
+        for name in names:
+            self.forget(name)
+            if name in outer.variables:
+                self.variables[name] = outer.variables[name]
+            if name not in outer.exported:
+                self.exported.discard(name)
 
     def fed(self, stdin: Stdin) -> "State":
         """This very state, reading from `stdin` from now on."""

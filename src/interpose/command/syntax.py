@@ -3,16 +3,23 @@
 Knows: the grammar's node types. Does not know: values, programs' meaning.
 """
 
+import re
 from collections.abc import Iterable
 
 from tree_sitter import Node
 
+_DESCRIPTOR = re.compile(r"(?:^|[\s;&|()])(?:\d+|\{\w+\})$")
 _READS_INTO = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "wait"})
 
 
 def source(node: Node) -> str:
     """The text of a node as it was written."""
     return (node.text or b"").decode("utf-8", "surrogateescape")
+
+
+def ends_in_descriptor(text: str) -> bool:
+    """Whether a text ends in what belongs to a redirection right behind it: a number or `{name}` by itself."""
+    return _DESCRIPTOR.search(text) is not None
 
 
 def rest_of_line(node: Node) -> str:
@@ -22,6 +29,14 @@ def rest_of_line(node: Node) -> str:
         root = root.parent
     text = (root.text or b"")[node.start_byte - root.start_byte :]
     return text.split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
+
+
+def touches_word(node: Node) -> bool:
+    """Whether a word starts right where the word before it ends, so that the shell takes both for one."""
+    before = node.prev_sibling
+    if before is None or before.end_byte != node.start_byte or "redirect" in node.type + before.type:
+        return False
+    return before.end_byte > before.start_byte and before.text != b"$"
 
 
 def statements(node: Node) -> list[Node]:

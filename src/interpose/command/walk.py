@@ -17,13 +17,15 @@ from interpose.command.syntax import (
     between,
     called_names,
     calls,
+    ends_in_descriptor,
     heredoc_rest,
     local_names,
     source,
     statements,
+    touches_word,
 )
 from interpose.command.variables import Variables
-from interpose.command.words import arithmetic, read_words, turn_value, walk_nested
+from interpose.command.words import arithmetic, is_translated, read_words, turn_value, walk_nested
 
 MAX_COMMANDS = 2_000
 """A text that runs more commands than this (loops and functions opened) is not read to its end."""
@@ -315,6 +317,9 @@ class Walk:
     def _with_redirects(self, node: Node, redirects: Sequence[Node], state: State) -> After:
         outer = state.stdin
         label = source(node)[:80]
+        for before, redirect in zip((node, *redirects), redirects, strict=False):
+            if before.end_byte == redirect.start_byte and ends_in_descriptor(source(before)):
+                self.doubt(f"the number before {source(redirect)[:40]!r} may be part of it")
         extra = [word for redirect in redirects for word in open_redirect(redirect, state, label, self)]
         if node.type == "command":
             after = self._command(node, state, extra)
@@ -333,6 +338,10 @@ class Walk:
         assignments: list[Node] = []
         outer = state.stdin
         for child in node.children:
+            if is_translated(child):
+                continue
+            if touches_word(child):
+                self.doubt(f"where words part in {source(node)[:60]!r} cannot be told")
             match child.type:
                 case "variable_assignment" if not words:
                     assignments.append(child)
@@ -369,14 +378,8 @@ class Walk:
             self.set(name, value, inner)
             inner.exported.add(name)
         after = self._runner.run(words, inner, self.wrappers)
-        restored = [after.ok] if after.ok is after.fail else [after.ok, after.fail]
-        for result in restored:
-            for name in overlay:
-                result.forget(name)
-                if name in state.variables:
-                    result.variables[name] = state.variables[name]
-                if name not in state.exported:
-                    result.exported.discard(name)
+        for result in after:
+            result.restore(overlay, state)
         return after
 
     def _function(self, node: Node, state: State) -> After:

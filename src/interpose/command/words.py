@@ -4,8 +4,8 @@ Knows: the shell's order of expansion. Does not know: which commands exist; nest
 """
 
 import re
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeAlias
 
 from tree_sitter import Node
 
@@ -21,7 +21,9 @@ PIPE_PATH = "/dev/fd/63"
 _META = frozenset(" \t\n;|&<>()`\"'")
 _DOUBLE_QUOTED = re.compile(r"\\(?:\n|([$`\"\\]))")
 _BACKQUOTED = re.compile(r"\\([$`\\])")
-_BACKQUOTE_PAIR = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_HEREDOC_CODE = re.compile(r"(?P<escaped>\\.)|`(?P<code>(?:[^`\\]|\\.)*)`|`|\$[\w@*#?$!({-]", re.DOTALL)
+_HEREDOC_ESCAPE = re.compile(r"\\(?:\n|([$`\\]))")
+_EXPANSION = re.compile(r"\$[\w@*#?!({-]|`")
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _ANSI = re.compile(
     rb"\\(?:([abeEfnrtv\\'\"?])|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))"
@@ -49,6 +51,10 @@ class Scope(Protocol):
     def doubt(self, reason: str) -> None:
         """Notes why something cannot be read."""
         ...
+
+
+Literals: TypeAlias = Callable[[bytes, State, Scope], Iterator[Atom]]
+"""Reads the text between expansions."""
 
 
 def read_words(node: Node, state: State, scope: Scope) -> list[Word]:
@@ -102,6 +108,14 @@ def turn_value(word: Word) -> Value:
     return (Piece("dynamic" if word.dynamic else "text", word.text),)
 
 
+def is_translated(node: Node) -> bool:
+    """Whether a lone dollar sign stands right before a string, `$"…"`, and means nothing else."""
+    if node.end_byte - node.start_byte != 1 or node.text != b"$":
+        return False
+    following = node.next_sibling
+    return following is not None and following.start_byte == node.end_byte and (following.text or b"")[:1] == b'"'
+
+
 def walk_nested(node: Node, state: State, scope: Scope) -> None:
     """Reads every substitution at or below `node`, which is no command (an arithmetic, a test, an expansion)."""
     if node.type in ("command_substitution", "process_substitution"):
@@ -140,6 +154,8 @@ def _atoms(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
             yield Atom("quoted_value", source(node), (Piece("dynamic", source(node)),))
         case "$":
             yield Atom("quoted", "$")
+        case "==" | "=~" | "=":
+            yield Atom("quoted", source(node))
         case _:
             scope.doubt(f"{node.type.replace('_', ' ')} {source(node)!r} is not understood as a word")
             yield _unknown(node)
@@ -179,59 +195,77 @@ def _parts(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
         if gap.replace(b"\\\n", b""):
             scope.doubt(f"{source(node)!r} is not one word")
         end = child.end_byte
-        if node.type == "translated_string" and child.type == "$":
+        if is_translated(child):
             continue
         yield from _atoms(child, state, scope)
 
 
 def _string(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
     yield Atom("quoted", "")
-    yield from quoted_parts(node, state, scope, skip='"')
+    yield from _quoted_parts(node, state, scope, _string_literal)
 
 
-def quoted_parts(node: Node, state: State, scope: Scope, *, skip: str = "") -> Iterator[Atom]:
+def _quoted_parts(node: Node, state: State, scope: Scope, literal: Literals) -> Iterator[Atom]:
     """The parts of a text in double quotes, or of a heredoc; bytes that no node covers are text."""
     content = node.text or b""
-    start = node.start_byte
-    end = start
+    start = end = node.start_byte
+    run = b""
     for child in node.children:
-        if child.start_byte > end:
-            yield Atom("quoted", _unquote(content[end - start : child.start_byte - start]))
+        run += content[end - start : child.start_byte - start]
         end = child.end_byte
         match child.type:
             case "simple_expansion" | "expansion":
-                yield Atom("quoted_value", source(child), _expansion(child, state, scope, quoted=True))
+                value = _expansion(child, state, scope, quoted=True)
             case "command_substitution":
-                yield Atom("quoted_value", source(child), _substitution(child, state, scope, quoted=True))
+                value = _substitution(child, state, scope, quoted=True)
             case "arithmetic_expansion":
                 arithmetic(child, state, scope)
-                yield Atom("quoted_value", source(child), (Piece("dynamic", source(child)),))
+                value = (Piece("dynamic", source(child)),)
             case "string_content" | "heredoc_content" | "$":
-                yield Atom("quoted", _unquote(child.text or b""))
-            case kind if kind == skip:
+                run += child.text or b""
+                continue
+            case '"':
                 continue
             case kind:
                 scope.doubt(f"{kind.replace('_', ' ')} {source(child)!r} is not understood inside quotes")
-    if not skip and node.end_byte > end:
-        yield Atom("quoted", _unquote(content[end - start :]))
+                continue
+        yield from literal(run, state, scope)
+        run = b""
+        yield Atom("quoted_value", source(child), value)
+    yield from literal(run + content[end - start :], state, scope)
+
+
+def _string_literal(raw: bytes, _state: State, scope: Scope) -> Iterator[Atom]:
+    text = raw.decode("utf-8", "surrogateescape")
+    if _EXPANSION.search(_ESCAPED.sub("", text)):
+        scope.doubt(f"an expansion in {text[:60]!r} cannot be told from text")
+    yield Atom("quoted", _DOUBLE_QUOTED.sub(lambda match: match[1] or "", text))
 
 
 def heredoc_parts(body: Node, state: State, scope: Scope) -> Iterator[Atom]:
-    """The parts of a heredoc whose delimiter is not quoted; the grammar takes backquotes in it for text."""
-    yield from quoted_parts(body, state, scope)
-    literal = source(body)
-    for child in body.children:
-        if child.type != "heredoc_content":
-            literal = literal.replace(source(child), "", 1)
-    for code in _BACKQUOTE_PAIR.findall(literal):
-        scope.substitute_text(_BACKQUOTED.sub(r"\1", code), state)
-        yield Atom("quoted_value", code, (Piece("dynamic", code),))
-    if "`" in _ESCAPED.sub("", _BACKQUOTE_PAIR.sub("", literal)):
-        scope.doubt("a backquote in a heredoc has no end")
+    """The parts of a heredoc whose delimiter is not quoted."""
+    return _quoted_parts(body, state, scope, _heredoc_literal)
 
 
-def _unquote(content: bytes) -> str:
-    return _DOUBLE_QUOTED.sub(lambda match: match[1] or "", content.decode("utf-8", "surrogateescape"))
+def _heredoc_literal(raw: bytes, state: State, scope: Scope) -> Iterator[Atom]:
+    """Text of a heredoc; the grammar takes backquotes and parameters without a name for text."""
+    text = raw.decode("utf-8", "surrogateescape")
+    end = 0
+    for match in _HEREDOC_CODE.finditer(text):
+        if match["escaped"] is not None:
+            continue
+        yield _heredoc_text(text[end : match.start()])
+        end = match.end()
+        yield Atom("quoted_value", match[0], (Piece("dynamic", match[0]),))
+        if match["code"] is not None:
+            scope.substitute_text(_BACKQUOTED.sub(r"\1", match["code"]), state)
+        elif match[0][-1] in "`({":
+            scope.doubt("code in a heredoc has no end")
+    yield _heredoc_text(text[end:])
+
+
+def _heredoc_text(text: str) -> Atom:
+    return Atom("quoted", _HEREDOC_ESCAPE.sub(lambda match: match[1] or "", text))
 
 
 def _ansi_c(node: Node, scope: Scope) -> Atom:
@@ -266,7 +300,7 @@ def _substitution(node: Node, state: State, scope: Scope, *, quoted: bool) -> Va
 
 
 def _expansion(node: Node, state: State, scope: Scope, *, quoted: bool) -> Value:
-    unknown = (Piece("dynamic", source(node)),)
+    unknown = (Piece("dynamic", source(node), many=quoted and "@" in source(node)),)
     inner = [child for child in node.children if child.type not in ("$", "${", "}")]
     if not inner:
         return unknown
