@@ -1,0 +1,224 @@
+"""What a driver is: a set of tools behind one object, and what it tells a client, after the second source document.
+
+Knows: tools, the interfaces and the values they exchange. Does not know: prompts, how a model's reply is read,
+middleware.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+from interpose.contracts.json import JsonObject
+from interpose.contracts.sheet import DriverMeta
+
+ToolApi: TypeAlias = Literal["openai", "anthropic"]
+"""In which provider's shape native tools are written."""
+
+CallOutcome: TypeAlias = Literal["executed", "short_circuited", "failed", "skipped"]
+"""`executed`: the tool ran and a result came back. `short_circuited`: a middleware answered and the tool did not run.
+`skipped`: an earlier call of the same message failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolParameter:
+    """One named argument of a tool; without a JSON Schema of its own it is a string."""
+
+    name: str
+    description: str = ""
+    required: bool = False
+    schema: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool as a model sees it.
+
+    `schema` is a JSON Schema of the whole arguments object and stands in place of the one made from `parameters`.
+    Raises ValueError without a name, or with neither title nor description. A missing description is the title.
+    """
+
+    name: str
+    title: str = ""
+    description: str = ""
+    parameters: tuple[ToolParameter, ...] = ()
+    schema: JsonObject | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("a Tool needs a name")
+        if not (self.title or self.description):
+            raise ValueError(f"the tool {self.name!r} needs a title or a description: a model chooses by it")
+        object.__setattr__(self, "description", self.description or self.title)
+        object.__setattr__(self, "parameters", tuple(self.parameters))
+
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments object; a new dict each time, its inner values shared."""
+        if self.schema is not None:
+            return dict(self.schema)
+
+        properties: dict[str, Any] = {}
+        for parameter in self.parameters:
+            own = {"type": "string"} if parameter.schema is None else dict(parameter.schema)
+            properties[parameter.name] = {"description": parameter.description, **own} if parameter.description else own
+        schema: dict[str, Any] = {"type": "object", "properties": properties}
+        required = [parameter.name for parameter in self.parameters if parameter.required]
+        return {**schema, "required": required} if required else schema
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRecord:
+    """What became of one call that a model asked for.
+
+    Attributes:
+        call_id: the model's own id, or None where its protocol has none.
+        tool_name: as asked for.
+        arguments: as asked for; empty when they could not be read.
+        executed_name: what ran, after every middleware; None when nothing ran.
+        executed_arguments: what it ran with; None when nothing ran.
+        result: what came back, of any type.
+        result_text: the same as the model sees it.
+        error: why it failed, in words that hold no secret; None otherwise.
+        outcome: executed, short_circuited, failed or skipped.
+        duration_ms: the whole call, middlewares included.
+    """
+
+    call_id: str | None
+    tool_name: str
+    arguments: JsonObject
+    outcome: CallOutcome
+    executed_name: str | None = None
+    executed_arguments: JsonObject | None = None
+    result: Any = None
+    result_text: str | None = None
+    error: str | None = None
+    duration_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DriverResponse:
+    """What a driver made of a model's reply. Neither executed nor failed: the reply is the answer for the person.
+
+    Attributes:
+        call_executed: every call came back with a result, be it a refusal or a challenge.
+        call_failed: a call failed; `retry_prompt` tells the model, `call_detail` the operator.
+        tool_call_result: the text of the result; of several calls one text each, a blank line between.
+        messages: to append to the history, in the shape of the API that the reply came from; then ask the model again.
+        tool_calls: one record for each call, in the order of the reply.
+    """
+
+    call_executed: bool = False
+    call_failed: bool = False
+    tool_call_result: str | None = None
+    call_detail: str | None = None
+    retry_prompt: str | None = None
+    messages: tuple[dict[str, Any], ...] = ()
+    tool_calls: tuple[ToolCallRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NativeToolContext:
+    """What a request with native tools needs; `tools` None means that the system message describes them instead."""
+
+    system_message: str
+    tools: tuple[dict[str, Any], ...] | None
+
+
+class HealthStatus(StrEnum):
+    """How a driver is; `severity` grows from ok to error."""
+
+    OK = "ok"
+    UNKNOWN = "unknown"
+    WARNING = "warning"
+    ERROR = "error"
+
+    @property
+    def severity(self) -> int:
+        """0 for ok, up to 3 for error."""
+        return list(HealthStatus).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The answer of a healthcheck; `parts` are the children's, by label."""
+
+    status: HealthStatus
+    detail: str = ""
+    parts: Mapping[str, "Health"] = field(default_factory=dict)
+
+
+class ToolDriver(ABC):
+    """Tools behind one object. `execute_tool` is the raw terminal: who wants the middlewares calls `invoke_tool`."""
+
+    CAPABILITY = "orchestratable"
+    meta: DriverMeta
+
+    @abstractmethod
+    def list_tools(self) -> Sequence[Tool]:
+        """The tools, at once and from memory; any thread may ask, and it is asked for each call."""
+
+    @abstractmethod
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+        """Runs a tool and returns its raw result; raises what the tool raises, ValueError for an unknown name."""
+
+    async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+        """As `execute_tool`, from an event loop; this one runs it in a worker thread."""
+        return await asyncio.to_thread(self.execute_tool, tool_name, arguments)
+
+
+class Driver(ABC):
+    """What a client talks to: it describes tools to a model and acts on the model's replies. Keeps no history."""
+
+    CAPABILITY = "standalone"
+    meta: DriverMeta
+
+    @abstractmethod
+    def get_function_description(self, model_name: str | None = None) -> str:
+        """The tools in words for the model."""
+
+    @abstractmethod
+    def get_driver_system_message(self, model_name: str | None = None) -> str:
+        """A whole system message: the tools and how to call them."""
+
+    @abstractmethod
+    def process_llm_response(self, llm_response: str | JsonObject, *, streaming: bool = False) -> DriverResponse:
+        """Runs the calls in a reply. Errors of tools and middlewares are in the response, not raised.
+
+        With `streaming` the reply may be a prefix: nothing runs until it is complete. Any thread, many at once.
+        """
+
+
+class SupportsStreaming(ABC):
+    """Tells from the text so far whether a call is coming. Pure functions of the text."""
+
+    CAPABILITY = "streaming"
+
+    @abstractmethod
+    def might_be_tool_call(self, partial: str) -> bool:
+        """A cheap guess, so that a client holds the text back; False is certain until more text arrives."""
+
+    @abstractmethod
+    def is_complete_tool_call(self, text: str) -> bool:
+        """Whether the text is a whole call that nothing could continue."""
+
+
+class SupportsNativeTools(ABC):
+    """Describes its tools in the shape of a provider's API."""
+
+    CAPABILITY = "native_tools"
+
+    @abstractmethod
+    def get_native_tool_context(self, model_name: str | None = None, *, api: ToolApi = "openai") -> NativeToolContext:
+        """System message and tools for a request to a model."""
+
+
+class SupportsHealthcheck(ABC):
+    """Says how it is."""
+
+    CAPABILITY = "healthcheck"
+
+    @abstractmethod
+    def healthcheck(self) -> Health:
+        """The state now, bounded in time; failures are a status, not raised."""
