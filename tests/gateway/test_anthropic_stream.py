@@ -178,3 +178,22 @@ def test_calls_that_the_provider_runs_pass() -> None:
 
     assert driven.asked == []
     assert driven.body == b"".join(frames)
+
+
+def test_calls_in_the_start_of_the_message_are_left_out() -> None:
+    """A client that starts from what message_start holds must find no call there."""
+    block = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    driven = run(
+        [frame({"type": "message_start", "message": {"id": "m", "content": [block]}}), reason("tool_use"), END]
+    )
+
+    assert [drop.name for drop in driven.dropped] == ["Bash"]
+    assert b"Bash" not in driven.body
+    assert stops(driven.body) == ["end_turn"]
+
+
+def test_a_piece_that_is_no_text_is_a_problem() -> None:
+    """What clients would join in ways of their own is not trusted."""
+    odd = frame({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": 5}})
+
+    assert "not a text" in (run([start(0), odd, stop(0), END]).asked[0].problem or "")

@@ -275,3 +275,28 @@ def test_a_fault_drops_even_what_is_finished_late() -> None:
 
     assert [drop.name for drop in driven.dropped] == ["Bash"]
     assert calls(driven.body) == []
+
+
+def test_a_late_piece_does_not_ride_on_a_late_call() -> None:
+    """A new call behind the finish is judged; what would change the judged one is not released with it."""
+    frames = [
+        chunk(BASH),
+        chunk(None, "tool_calls"),
+        chunk(call(0, '{"command": "rm"}')),
+        chunk(call(1, "{}", name="Read", id="r")),
+        DONE,
+    ]
+    body = run(frames).body
+
+    assert b'"command' not in body
+    assert [(entry["index"], entry["id"]) for entry in calls(body)] == [(0, "b"), (1, "r")]
+
+
+def test_calls_in_no_list_are_judged_too() -> None:
+    """Whatever stands where calls stand is asked about."""
+    single = {"tool_calls": {"index": 0, "id": "b", "function": {"name": "Bash", "arguments": "{}"}}}
+    for delta in (single, {"tool_calls": ["odd"]}):
+        driven = run([chunk(delta), chunk(None, "tool_calls"), DONE], "Bash", "")
+
+        assert len(driven.asked) == 1
+        assert finishes(driven.body) == [(0, "stop")]

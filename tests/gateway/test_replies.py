@@ -92,6 +92,17 @@ def test_the_older_function_call_and_several_choices() -> None:
     assert patched["choices"][0]["message"]["function_call"] == {"name": "Bash", "arguments": '{"n":1}'}
 
 
+@pytest.mark.parametrize("calls", [{"id": "a", "function": {"name": "Bash", "arguments": "{}"}}, ["odd"], "odd"])
+def test_calls_in_no_list_are_judged_too(calls: Any) -> None:
+    """Whatever stands where calls stand is asked about; allowed, it stays."""
+    raw = spaced({"choices": [{"message": {"content": None, "tool_calls": calls}, "finish_reason": "tool_calls"}]})
+    (refused,) = json.loads(drive_reply(C, raw, judge_by(("Bash", ""))).body)["choices"]
+
+    assert drive_reply(C, raw, judge_by()).body is raw
+    assert "tool_calls" not in refused["message"]
+    assert refused["finish_reason"] == "stop"
+
+
 def test_ambiguous_input_is_a_problem() -> None:
     """The input is read from its bytes, so repeated keys show."""
     raw = b'{"content": [{"type": "tool_use", "id": "a", "name": "Bash", "input": {"a": 1, "a": 2}}]}'

@@ -31,6 +31,7 @@ class _Held:
     raw: bytearray
     pieces: list[str] = field(default_factory=list)
     first_delta: SseEvent | None = None
+    is_odd: bool = False
 
     @property
     def call_id(self) -> str:
@@ -41,6 +42,8 @@ class _Held:
         return str(self.block.get("name") or "")
 
     def call(self) -> ProposedCall:
+        if self.is_odd:
+            return ProposedCall(self.call_id, self.name, {}, "a piece of the input is not a text")
         text = join_pieces(self.pieces)
         at_start = self.block.get("input")
         if at_start and text:
@@ -123,6 +126,11 @@ class AnthropicStream:
             case "content_block_start":
                 self._closed.discard(key)
                 self._pass(event, out)
+            case "message_start" if calls := _calls_at_start(data):
+                self._pass(event.with_data(write_json(_emptied(data))), out)
+                self._refused += len(calls)
+                for block in calls:
+                    yield Dropped(str(block.get("id")), str(block.get("name")), "it came before the message began")
             case "message_delta":
                 self._tail.append(event)
             case "message_stop":
@@ -155,6 +163,8 @@ class AnthropicStream:
         if isinstance(piece, str):
             held.pieces.append(piece)
             held.first_delta = held.first_delta or event
+        elif piece is not None:
+            held.is_odd = True
         held.raw += event.raw
         if len(held.raw) > HELD_BYTES_MAX:
             self._closed.add(key)
@@ -221,6 +231,18 @@ def _parsed(event: SseEvent) -> JsonObject:
 def _is_call(data: JsonObject) -> bool:
     block = data.get("content_block")
     return isinstance(block, dict) and block.get("type") == "tool_use"
+
+
+def _calls_at_start(data: JsonObject) -> list[JsonObject]:
+    """Calls where the API has none: a client may take them for the message's first blocks."""
+    message = data.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_use"]
+
+
+def _emptied(data: JsonObject) -> JsonObject:
+    return {**data, "message": {**data["message"], "content": []}}
 
 
 def _refused(held: _Held, line: str, stop: SseEvent) -> _Out:

@@ -18,6 +18,12 @@ def legacy_id(name: str) -> str:
     return f"{LEGACY}:{name}"
 
 
+def entries_of(calls: Json) -> list[JsonObject]:
+    """The items of `tool_calls`, whatever its shape: what is no object is a call that cannot be read."""
+    items = calls if isinstance(calls, list) else [calls] if calls else []
+    return [item if isinstance(item, dict) else {} for item in items]
+
+
 def read_call(entry: JsonObject) -> ProposedCall:
     """The call that one complete item of `tool_calls` proposes."""
     call_id = str(entry.get("id") or "")

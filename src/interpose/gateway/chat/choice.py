@@ -10,7 +10,14 @@ from typing import Any
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import ProposedCall
-from interpose.gateway.chat.calls import LEGACY, legacy_with_arguments, read_call, read_legacy_call, with_arguments
+from interpose.gateway.chat.calls import (
+    LEGACY,
+    entries_of,
+    legacy_with_arguments,
+    read_call,
+    read_legacy_call,
+    with_arguments,
+)
 from interpose.gateway.wording import refused_line
 from interpose.wire.strictjson import join_pieces
 
@@ -71,6 +78,7 @@ class Choice:
     role: Json = None
     has_text: bool = False
     is_late: bool = False
+    has_late_piece: bool = False
     closed: set[Json] = field(default_factory=set)
     released: int = 0
     refused: int = 0
@@ -78,12 +86,14 @@ class Choice:
     def add(self, delta: JsonObject) -> None:
         """Takes the calls of one delta; what would change a call that has been judged is left out."""
         self.role = self.role or delta.get("role")
-        entries = delta.get("tool_calls")
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict):
-                self._add_entry(entry)
-        if isinstance(delta.get(LEGACY), dict) and LEGACY not in self.closed:
-            self._slot(LEGACY, is_legacy=True).add({"function": delta[LEGACY]})
+        for entry in entries_of(delta.get("tool_calls")):
+            self._add_entry(entry)
+        if not isinstance(delta.get(LEGACY), dict):
+            return
+        if LEGACY in self.closed:
+            self.has_late_piece = True
+            return
+        self._slot(LEGACY, is_legacy=True).add({"function": delta[LEGACY]})
 
     def take(self) -> list[PartialCall]:
         """The calls that are held, which are then nobody's but the caller's."""
@@ -101,6 +111,7 @@ class Choice:
             slot = PartialCall(index, is_legacy=False)
             self.calls.append(slot)
         if slot is None and index in self.closed:
+            self.has_late_piece = True
             return
         (slot or self._slot(index, is_legacy=False)).add(entry)
 

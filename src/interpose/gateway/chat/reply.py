@@ -12,7 +12,14 @@ from interpose.contracts.json import Json
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import ProposedCall, Steps, answered
 from interpose.gateway.bodies import open_array, open_body, open_object, value_of
-from interpose.gateway.chat.calls import LEGACY, legacy_with_arguments, read_call, read_legacy_call, with_arguments
+from interpose.gateway.chat.calls import (
+    LEGACY,
+    entries_of,
+    legacy_with_arguments,
+    read_call,
+    read_legacy_call,
+    with_arguments,
+)
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
 
@@ -68,20 +75,16 @@ def _choice(raw: msgspec.Raw) -> Generator[ProposedCall, Verdict | None, msgspec
 
 def _tool_calls(calls: Json, told: list[str]) -> Generator[ProposedCall, Verdict | None, tuple[Json, bool]]:
     """The calls that may run, and whether there are any; the same list when nothing was changed."""
-    if not isinstance(calls, list):
-        return calls, False
-
+    is_same = True
     kept: list[Json] = []
-    for entry in calls:
-        if not isinstance(entry, dict):
-            continue
+    for entry in entries_of(calls):
         call = read_call(entry)
         verdict = answered((yield call))
+        is_same = is_same and verdict.allowed and verdict.arguments is None
         if not verdict.allowed:
             told.append(refused_line(call.name, verdict))
             continue
         kept.append(entry if verdict.arguments is None else with_arguments(entry, verdict.arguments))
-    is_same = len(kept) == len(calls) and all(new is old for new, old in zip(kept, calls, strict=True))
     return (calls if is_same else kept), bool(kept)
 
 

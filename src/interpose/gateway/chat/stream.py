@@ -195,7 +195,8 @@ class ChatStream:
 
         raw = bytes(choice.raw)
         choice.raw.clear()
-        if all(verdict.allowed and verdict.arguments is None for verdict in verdicts):
+        is_same = all(verdict.allowed and verdict.arguments is None for verdict in verdicts)
+        if is_same and not choice.has_late_piece:
             choice.released += len(calls)
             out += [exact] if exact is not None else [raw, *([finish.raw] if finish else [])]
             return

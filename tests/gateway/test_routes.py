@@ -1,0 +1,151 @@
+"""gateway.routes, gateway.upstream's URLs and gateway.encodings."""
+
+import gzip
+import zlib
+
+import pytest
+
+from interpose.gateway.encodings import UndecodableError, decoded
+from interpose.gateway.routes import Headers, Route, agent_of, host_name, route_of, session_of, split_launch
+from interpose.gateway.upstream import joined_url, passed_on
+
+NONE = Headers(())
+
+
+@pytest.mark.parametrize(
+    ("raw_path", "secret", "rest"),
+    [
+        (b"/v1/messages", None, b"/v1/messages"),
+        (b"/l/abc/v1/messages", "abc", b"/v1/messages"),
+        (b"/l/abc", "abc", b"/"),
+        (b"/l//v1", "", b"/v1"),
+        (b"/logs/x", None, b"/logs/x"),
+        (b"/v1/l/abc", None, b"/v1/l/abc"),
+    ],
+)
+def test_the_launch_prefix_is_cut_off(raw_path: bytes, secret: str | None, rest: bytes) -> None:
+    """Only a prefix counts; an empty secret is one that nobody knows."""
+    assert split_launch(raw_path) == (secret, rest)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "route"),
+    [
+        ("POST", "/v1/messages", Route("anthropic", "judged")),
+        ("POST", "//v1//messages/", Route("anthropic", "judged")),
+        ("POST", "/proxy/v1/messages", Route("anthropic", "judged")),
+        ("POST", "/v1/messages/count_tokens", Route("anthropic", "plain")),
+        ("GET", "/v1/messages", Route("anthropic", "plain")),
+        ("POST", "/v1/chat/completions", Route("chat", "judged")),
+        ("POST", "/chat/completions", Route("chat", "judged")),
+        ("POST", "/responses", Route("responses", "not_judged_yet")),
+        ("POST", "/v1/models/g:generateContent", Route("gemini", "not_judged_yet")),
+        ("POST", "/v1beta/models/g:countTokens", Route("gemini", "plain")),
+        ("POST", "/v1/embeddings", Route("chat", "plain")),
+    ],
+)
+def test_what_a_path_means(method: str, path: str, route: Route) -> None:
+    """Prefixes and odd slashes do not lead past the policy."""
+    assert route_of(method, path, NONE, None) == route
+
+
+@pytest.mark.parametrize(
+    ("headers", "agent", "api"),
+    [
+        ([(b"anthropic-version", b"2023-06-01")], None, "anthropic"),
+        ([(b"x-api-key", b"k")], None, "anthropic"),
+        ([(b"x-goog-api-key", b"k")], None, "gemini"),
+        ([], "claude-code", "anthropic"),
+        ([], "gemini-cli", "gemini"),
+        ([], "codex", "chat"),
+    ],
+)
+def test_shared_paths_are_told_apart(headers: list[tuple[bytes, bytes]], agent: str | None, api: str) -> None:
+    """By the client's headers, else by the agent."""
+    assert route_of("GET", "/v1/models", Headers.of(headers), agent).api == api
+
+
+@pytest.mark.parametrize(
+    ("said", "agent"),
+    [
+        (b"claude-cli/2.1.332 (external, sdk-cli)", "claude-code"),
+        (b"codex_exec/0.171.0", "codex"),
+        (b"GeminiCLI-tui/0.61.0/gemini-2.5-pro", "gemini-cli"),
+        (b"opencode/1.18.33 ai-sdk/5", "opencode"),
+        (b"OpenAI/Python 3.57.0", None),
+    ],
+)
+def test_agents_by_what_they_say(said: bytes, agent: str | None) -> None:
+    """Known user agents name their agent; others name none."""
+    assert agent_of(Headers.of([(b"user-agent", said)])) == agent
+
+
+def test_sessions_by_header() -> None:
+    """The gateway's own header comes first, then those of the clients."""
+    both = Headers.of([(b"thread-id", b"t"), (b"session-id", b"s")])
+
+    assert session_of(both) == "s"
+    assert session_of(Headers.of([*both.raw, (b"x-interpose-session", b"mine")])) == "mine"
+    assert session_of(NONE) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [("LocalHost:80", "localhost"), ("[::1]:80", "[::1]"), ("127.0.0.1", "127.0.0.1"), ("", ""), ("a.b:1", "a.b")],
+)
+def test_host_names(host: str, name: str) -> None:
+    """Ports and case do not count."""
+    assert host_name(host) == name
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "query", "url"),
+    [
+        ("https://h", b"/v1/x", b"", "https://h/v1/x"),
+        ("https://h/", b"/v1/x", b"a=1&b", "https://h/v1/x?a=1&b"),
+        ("https://h/api", b"/v1/x", b"", "https://h/api/v1/x"),
+        ("https://h/api/v1", b"/v1/x", b"", "https://h/api/v1/x"),
+        ("https://h/v1beta/", b"/v1beta/m:g", b"", "https://h/v1beta/m:g"),
+        ("https://h", b"/a%2Fb", b"", "https://h/a%2Fb"),
+    ],
+)
+def test_upstream_urls(base: str, path: bytes, query: bytes, url: str) -> None:
+    """The base's path stays, a version stands once, escapes stay escapes."""
+    assert joined_url(base, path, query) == url
+
+
+def test_hop_by_hop_headers_stay_here() -> None:
+    """Headers of the connection, those it names, and our own are not passed on; repeats are."""
+    headers = [
+        (b"host", b"h"),
+        (b"connection", b"keep-alive, X-Hop"),
+        (b"x-hop", b"1"),
+        (b"te", b"trailers"),
+        (b"x-interpose-session", b"s"),
+        (b"a", b"1"),
+        (b"a", b"2"),
+    ]
+
+    assert passed_on(headers) == [(b"a", b"1"), (b"a", b"2")]
+    assert passed_on(headers, drop=[b"a"]) == []
+
+
+def test_encodings() -> None:
+    """gzip and both forms of deflate are undone; what is broken, unknown or too large says what it is."""
+    plain = b'{"a": 1}' * 50
+    bare = zlib.compressobj(wbits=-15)
+    deflated = bare.compress(plain) + bare.flush()
+
+    assert decoded(gzip.compress(plain), "GZIP", 1000) == plain
+    assert decoded(zlib.compress(plain), "deflate", 1000) == plain
+    assert decoded(deflated, "deflate", 1000) == plain
+    assert decoded(plain, None, 1000) is plain
+    for body, encoding, status in (
+        (gzip.compress(plain)[:-9], "gzip", 400),
+        (gzip.compress(plain) + b"x", "gzip", 400),
+        (gzip.compress(b"0" * 10_000_000), "gzip", 413),
+        (plain, "gzip, br", 415),
+    ):
+        with pytest.raises(UndecodableError) as caught:
+            decoded(body, encoding, 1000)
+        assert caught.value.status == status
