@@ -131,7 +131,7 @@ def test_hop_by_hop_headers_stay_here() -> None:
 
 
 def test_encodings() -> None:
-    """gzip and both forms of deflate are undone; what is broken, unknown or too large says what it is."""
+    """Gzip and both forms of deflate are undone; what is broken, unknown or too large says what it is."""
     plain = b'{"a": 1}' * 50
     bare = zlib.compressobj(wbits=-15)
     deflated = bare.compress(plain) + bare.flush()
