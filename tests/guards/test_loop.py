@@ -250,6 +250,14 @@ def test_where_no_turn_is_known_only_identical_calls_are_refused(desk: Desk) -> 
     assert desk.other(turn=None) == ()
 
 
+def test_where_no_turn_is_known_an_unchanged_result_is_no_standstill(desk: Desk) -> None:
+    """A program that polls now and then is not an agent that stands still."""
+    for offset in range(5):
+        args = {"path": "a", "offset": offset}
+        assert evaluated(desk.registration, call("read", args, turn=None)) == ()
+        evaluated(desk.registration, result("read", args, "x", turn=None))
+
+
 def test_a_prompt_begins_a_turn_that_has_no_id(desk: Desk) -> None:
     """A mount that sees prompts and no turn ids has turns too; a continuation is no prompt."""
     evaluated(desk.registration, prompted(turn=None))

@@ -132,6 +132,7 @@ def said(guard: ProtectedArtifacts, given: HookInput) -> str:
         ("mcp:files/read", {"filePath": "kept.txt"}, "refused"),
         ("mcp:files/move", {"source": "free.txt", "destination": "dist/free.txt"}, "refused"),
         ("mcp:box/run", {"command": "rm kept.txt"}, "refused"),
+        ("mcp:box/edit", {"command": "view", "path": "kept.txt"}, "refused"),
         ("mcp:box/run", {"command": "view 'this is no shell"}, "passed"),
         ("mcp:files/list", {"source": 3}, "unknown"),
         ("todo", {"text": "kept.txt"}, "passed"),

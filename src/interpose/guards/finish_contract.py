@@ -46,8 +46,6 @@ RIGOR_FILES: Final = (
 )
 """A project with one of these is held to high rigor."""
 
-_DEVICES: Final = "/dev/"
-
 Finding: TypeAlias = Literal["no_mutation", "validated", "limitation", "engage"]
 
 
@@ -152,7 +150,7 @@ class FinishContract:
         if command is None:
             reading = self._reader.read(given)
             command = None if isinstance(reading, Unknown) else validation_command(reading)
-        paths = tuple(path for path in mutated_files(given, self._reader) if not path.startswith(_DEVICES))
+        paths = mutated_files(given, self._reader)
         return _Result(paths, command) if paths or command else None
 
     def _assess(self, given: HookInput, context: EvaluationContext) -> tuple[Effect, ...]:

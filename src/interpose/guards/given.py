@@ -3,6 +3,7 @@
 Knows: the metadata keys that several guards read. Does not know: any guard. Everything here is pure.
 """
 
+import hashlib
 import math
 import re
 from typing import Final
@@ -55,9 +56,20 @@ def names_in(given: HookInput, key: str) -> tuple[str, ...] | None:
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-def content_of(given: HookInput) -> tuple[str | None, str | None]:
+def call_identity(given: HookInput) -> bytes | None:
+    """Which call it is, by what the model proposed, in 16 bytes; None when the mount cannot say."""
+    fingerprint = text_of(given, "callFingerprint")
+    return None if fingerprint is None else digest_of(fingerprint)
+
+
+def content_of(given: HookInput) -> tuple[bytes | None, str | None]:
     """What was called and what came back, for telling apart calls of an agent whose ids start anew each round."""
-    return text_of(given, "callFingerprint"), text_of(given, "resultFingerprint")
+    return call_identity(given), text_of(given, "resultFingerprint")
+
+
+def digest_of(text: str) -> bytes:
+    """16 bytes that stand for a text, however long it is."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def is_continuation(given: HookInput) -> bool:

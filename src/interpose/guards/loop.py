@@ -2,7 +2,7 @@
 
 Knows: attempts, results, turns, and the numbers below. Does not know: what a tool does.
 
-State, per session (the 1,024 used last): the attempts of the last 30 seconds, 128 fingerprints that succeeded, 512
+State, per session (the 1,024 used last): the attempts of the last 30 seconds, 128 calls that succeeded, 512
 answers by call id, and 32 turns with their counters. Any thread may evaluate; one lock is held for the bookkeeping
 and never while an event is told. A call judged at two mounts counts once, by its id. Where a mount knows neither
 turns nor prompts nothing that lasts a turn applies: identical calls alone are refused, without lockout and budget.
@@ -23,7 +23,7 @@ from interpose.contracts.effects import (
     Registration,
 )
 from interpose.contracts.ports import Clock
-from interpose.guards.given import NO_TURN, is_continuation, session_of, succeeded, text_of, tool_turn
+from interpose.guards.given import NO_TURN, call_identity, is_continuation, session_of, succeeded, tool_turn
 from interpose.guards.repetition import REPEATS, Attempts, Stagnation, is_empty_stub, shape_of
 from interpose.guards.settings import DEFAULT_TURN_TOOL_BUDGET
 from interpose.guards.state import CALLS_KEPT, SESSIONS_KEPT, TURNS_KEPT, Recent
@@ -93,7 +93,7 @@ class _Turn:
 @dataclass(slots=True)
 class _Session:
     attempts: Attempts = field(default_factory=Attempts)
-    successes: Recent[str, bool] = field(default_factory=lambda: Recent(SUCCESSES_KEPT, touch=False))
+    successes: Recent[bytes, bool] = field(default_factory=lambda: Recent(SUCCESSES_KEPT, touch=False))
     turns: Recent[str, _Turn] = field(default_factory=lambda: Recent(TURNS_KEPT, touch=False))
     answers: Recent[str, "_Answered"] = field(default_factory=lambda: Recent(CALLS_KEPT, touch=False))
     results: Recent[str, bool] = field(default_factory=lambda: Recent(CALLS_KEPT, touch=False))
@@ -102,7 +102,7 @@ class _Session:
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    fingerprint: str | None
+    identity: bytes | None
     round: str | None
     effects: tuple[Effect, ...]
 
@@ -159,27 +159,27 @@ class LoopGuard:
         return said.effects
 
     def _before(self, given: HookInput, session: _Session) -> _Said:
-        fingerprint = text_of(given, "callFingerprint")
+        identity = call_identity(given)
         answered = session.answers.get(given.tool_call_id) if given.tool_call_id else None
-        if answered is not None and _is_same_call(answered, given, fingerprint):
+        if answered is not None and _is_same_call(answered, given, identity):
             return _Said(answered.effects)
 
-        said = self._judge(given, session, fingerprint)
+        said = self._judge(given, session, identity)
         if given.tool_call_id:
-            session.answers.put(given.tool_call_id, _Answered(fingerprint, given.correlation_id, said.effects))
+            session.answers.put(given.tool_call_id, _Answered(identity, given.correlation_id, said.effects))
             session.results.pop(given.tool_call_id)
         return said
 
-    def _judge(self, given: HookInput, session: _Session, fingerprint: str | None) -> _Said:
+    def _judge(self, given: HookInput, session: _Session, identity: bytes | None) -> _Said:
         name, lasts = _turn_of(given, session)
         turn = session.turns.get_or_make(name, _Turn)
         if turn.locked:
             return self._deny(given, turn)
-        if fingerprint is not None:
-            count = session.attempts.count(f"{name}|{fingerprint}", self._clock.monotonic())
+        if identity is not None:
+            count = session.attempts.count(f"{name}|{identity.hex()}", self._clock.monotonic())
             if count >= REPEATS:
                 return self._block(
-                    given, turn, count, _repeated(given, count, fingerprint in session.successes), lasts=lasts
+                    given, turn, count, _repeated(given, count, identity in session.successes), lasts=lasts
                 )
             if lasts and turn.results.is_stuck(shape_of(given)):
                 return self._block(given, turn, turn.results.repeats + 1, _stuck(given, turn), lasts=lasts)
@@ -228,9 +228,9 @@ class LoopGuard:
                 return _Said()
             session.results.put(given.tool_call_id, True)
             session.answers.pop(given.tool_call_id)
-        fingerprint = text_of(given, "callFingerprint")
-        if fingerprint is not None and succeeded(given) and not is_empty_stub(given.tool_result_details):
-            session.successes.put(fingerprint, True)
+        identity = call_identity(given)
+        if identity is not None and succeeded(given) and not is_empty_stub(given.tool_result_details):
+            session.successes.put(identity, True)
         name, _ = _turn_of(given, session)
         turn = session.turns.get_or_make(name, _Turn)
         if turn.results.take(given, shape_of(given)):
@@ -256,9 +256,9 @@ class LoopGuard:
         guarded(lambda: sink(event), failure=lambda _: None)
 
 
-def _is_same_call(answered: _Answered, given: HookInput, fingerprint: str | None) -> bool:
+def _is_same_call(answered: _Answered, given: HookInput, identity: bytes | None) -> bool:
     """Whether a call with the same id is the same one at another mount, and not a later one of a lazy counter."""
-    if answered.fingerprint != fingerprint:
+    if answered.identity != identity:
         return False
     return None in (answered.round, given.correlation_id) or answered.round == given.correlation_id
 

@@ -177,7 +177,6 @@ class ProtectedArtifacts:
                 state.revision = revision
             state.broken = None
         except StorageError as error:
-            state.revision = None
             state.broken = str(error)
 
     def _health_of(self, state: _Session) -> Health:

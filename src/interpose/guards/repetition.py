@@ -3,14 +3,13 @@
 Knows: identical calls in time, results that do not change. Does not know: what is done about it, threads, turns.
 """
 
-import hashlib
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Final
 
 from interpose.contracts.effects import HookInput
 from interpose.contracts.json import JsonObject
-from interpose.guards.given import number_of, text_of
+from interpose.guards.given import call_identity, digest_of, number_of, text_of
 from interpose.kernel.canonical import canonical_json
 
 WINDOW_S: Final = 30.0
@@ -44,24 +43,23 @@ class Attempts:
     __slots__ = ("_counts", "_held")
 
     def __init__(self) -> None:
-        self._held: deque[tuple[float, bytes]] = deque()
-        self._counts: Counter[bytes] = Counter()
+        self._held: deque[tuple[float, str]] = deque()
+        self._counts: Counter[str] = Counter()
 
     def count(self, key: str, now: float) -> int:
         """Takes one attempt at `now` (seconds); returns how many equal ones are held, this one included."""
-        digest = _digest(key)
-        self._held.append((now, digest))
-        self._counts[digest] += 1
+        self._held.append((now, key))
+        self._counts[key] += 1
         while len(self._held) > ATTEMPTS_KEPT and (
             now - self._held[0][0] >= WINDOW_S or len(self._held) > ATTEMPTS_MOST
         ):
             self._forget(self._held.popleft()[1])
-        return self._counts[digest]
+        return self._counts[key]
 
-    def _forget(self, digest: bytes) -> None:
-        self._counts[digest] -= 1
-        if not self._counts[digest]:
-            del self._counts[digest]
+    def _forget(self, key: str) -> None:
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
 
 
 @dataclass(slots=True)
@@ -114,8 +112,8 @@ def shape_of(given: HookInput) -> bytes:
     """The identity of a call when it does not matter which part of the thing it asks for."""
     arguments = given.tool_args or {}
     if given.unreadable is not None:
-        return _digest(f"{given.tool_name} {text_of(given, 'callFingerprint')}")
-    return _digest(f"{given.tool_name} {_text_of({key: arguments[key] for key in arguments if key not in _PAGING})}")
+        return call_identity(given) or digest_of(f"{given.tool_name} unreadable")
+    return digest_of(f"{given.tool_name} {_text_of({key: arguments[key] for key in arguments if key not in _PAGING})}")
 
 
 def is_empty_stub(details: JsonObject | None) -> bool:
@@ -129,7 +127,3 @@ def _text_of(arguments: JsonObject) -> str:
         return canonical_json(arguments)
     except (ValueError, TypeError):
         return "(unrepresentable)"
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -66,15 +66,15 @@ _INTENT: Final = _words(
 _CONDITION: Final = _words(r"\b(?:if|once|unless|until|when|whenever)\b")
 _INVITES: Final = _words(r"\b(?:ask|give|point|say|send|share|tell|confirm|approve|reply|respond|answer|choose|pick)\b")
 _THEN: Final = _words(r"\b(?:and|then)\W*$")
-_WAITING: Final = _words(r"\bawait(?:ing)?\b|\bwaiting (?:for|on)\b|\bper your\b")
-_NOT: Final = _words(r"\bnot\b")
+_WAITING: Final = _words(r"\bawait(?:ing)?\b|\bwaiting (?:for|on)\b")
+_NOT: Final = _words(rf"\bnot (?:yet )?(?:{_ACTION_FORMS}|starting|making|doing)\b")
 _YET: Final = _words(r"\byet\b")
 _IF: Final = _words(r"\bif\b")
 _YOU: Final = _words(r"\byou\b")
 _LEFT_TO_THE_PERSON: Final = _words(
     r"\bif (?:needed|necessary|requested)\b|\bwhen(?:ever)? you\b|\b(?:after|as soon as|until) you\b"
     r"|\b(?:upon|on|after|with|pending|following) your (?:approval|go-?ahead|confirmation|permission|consent|okay|ok"
-    r"|answer|reply|response|word|signal|say-so|decision|choice)\b"
+    r"|answer|reply|signal|say-so|decision|choice)\b"
 )
 _DEFERRED: Final = _words(r"\W*(?:(?:just|simply|now)\s+)?(?:wait|hold|stand\s+by|pause|defer|not|never)\b")
 _CONCRETE: Final = _words(
@@ -133,7 +133,7 @@ def _is_left_to_the_person(sentence: str, before: str) -> bool:
         _CONDITION.search(before) is not None
         or _follows(before, _INVITES, _THEN)
         or _WAITING.search(before) is not None
-        or _follows(before, _NOT, _YET)
+        or (_NOT.search(before) is not None and _YET.search(before) is not None)
         or _LEFT_TO_THE_PERSON.search(sentence) is not None
         or _follows(sentence, _IF, _YOU)
     )
