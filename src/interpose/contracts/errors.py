@@ -4,7 +4,8 @@ InterposeError
 ├── ConfigError         a setting or file says something impossible
 ├── MisuseError         a caller broke a contract
 ├── Refused             a protected callable was refused by the policy
-└── StorageError        the journal or the state cannot be opened
+├── StorageError        the journal or the state cannot be opened
+└── ToolError           a tool could not do what it was asked
 """
 
 
@@ -42,3 +43,7 @@ class Refused(InterposeError):  # noqa: N818 - an outcome that a caller may expe
 
 class StorageError(InterposeError):
     """The journal or the state cannot be opened or written. Its text names the file and the way out."""
+
+
+class ToolError(InterposeError):
+    """A tool could not do what it was asked. Its text is made for the model: what happened and what would work."""
