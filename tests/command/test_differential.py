@@ -69,8 +69,10 @@ DRIVER = """
 mount --bind "$1" "$1" 2>/dev/null && mount -o remount,bind,ro / 2>/dev/null
 for folder in "$1"/runs/*; do
   cd "$folder/cwd" || exit 1
+  unset OLDPWD
   PATH="$1/bin" HOME="$folder/home" RECORD_LOG="$folder/log" \\
-    "$2" -s KILL 10 "$3" --norc --noprofile "$folder/line" 9>&1 >"$folder/out" 2>"$folder/err" </dev/null | cat >/dev/null
+    "$2" -s KILL 10 "$3" --norc --noprofile "$folder/line" </dev/null \\
+    9>&1 >"$folder/out" 2>"$folder/err" | cat >/dev/null
 done
 """
 
