@@ -246,8 +246,8 @@ def test_what_is_no_turn_takes_no_entry() -> None:
         assert json.loads(connection.getresponse().read())["data"] == []
         connection.close()
         assert upstream.remaining == 2
-        assert "/v1/responses" in json.loads(post(upstream, "/v1/responses", ASK)[1])["error"]["message"]
-        assert post(upstream, "/v1/responses", ASK) == (200, b"{}")
+        assert "/v1/embeddings" in json.loads(post(upstream, "/v1/embeddings", ASK)[1])["error"]["message"]
+        assert post(upstream, "/v1/embeddings", ASK) == (200, b"{}")
         assert upstream.requests[0].path == "/v1/messages/count_tokens?beta=true"
 
 

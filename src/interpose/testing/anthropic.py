@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from interpose.contracts.json import Json
-from interpose.testing.script import PIECE_CHARS, Part, Reply, Text, Thinking, ToolUse
+from interpose.testing.script import Part, Reply, Text, Thinking, ToolUse, pieces
 
 _SIGNATURE = "c2NyaXB0ZWQ="
 _ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error"} | {
@@ -107,19 +107,15 @@ def _block_frames(part: Part, index: int) -> Iterator[bytes]:
 def _start_and_deltas(part: Part) -> tuple[Json, list[Json]]:
     match part:
         case Text(text):
-            return {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in _pieces(text)]
+            return {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces(text)]
         case Thinking(text):
-            thoughts = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(text)]
+            thoughts = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(text)]
             signature = {"type": "signature_delta", "signature": _SIGNATURE}
             return {"type": "thinking", "thinking": "", "signature": ""}, [*thoughts, signature]
         case ToolUse():
-            texts = ["", *_pieces(part.arguments)]
+            texts = ["", *pieces(part.arguments)]
             start: Json = {"type": "tool_use", "id": part.id, "name": part.name, "input": {}}
             return start, [{"type": "input_json_delta", "partial_json": text} for text in texts]
-
-
-def _pieces(text: str) -> list[str]:
-    return [text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS)]
 
 
 def _stop_reason(reply: Reply) -> str:

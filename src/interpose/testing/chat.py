@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from interpose.contracts.json import Json
-from interpose.testing.script import PIECE_CHARS, Reply, Text, ToolUse
+from interpose.testing.script import Reply, Text, ToolUse, pieces
 
 _CREATED = 1_760_000_000
 
@@ -75,11 +75,11 @@ def _deltas(reply: Reply) -> Iterator[Json]:
     for part in reply.parts:
         match part:
             case Text(text):
-                yield from ({"content": piece} for piece in _pieces(text))
+                yield from ({"content": piece} for piece in pieces(text))
             case ToolUse():
                 function = {"name": part.name, "arguments": ""}
                 yield {"tool_calls": [{"index": index, "id": part.id, "type": "function", "function": function}]}
-                for piece in _pieces(part.arguments):
+                for piece in pieces(part.arguments):
                     yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
                 index += 1
             case _:
@@ -106,10 +106,6 @@ def _usage(reply: Reply, request: Json) -> Json:
     written = sum(len(part.arguments if isinstance(part, ToolUse) else part.text) for part in reply.parts)
     prompt, completion = len(json.dumps(request)) // 4, 1 + written // 4
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-
-
-def _pieces(text: str) -> list[str]:
-    return [text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS)]
 
 
 def _frame(head: Json, delta: Json, finish_reason: str | None) -> bytes:

@@ -24,7 +24,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """Thoughts of the model, shown by the Anthropic API only; the other API leaves them out."""
+    """Thoughts of the model, shown by every API but chat completions, which leaves them out."""
 
     text: str
 
@@ -129,3 +129,8 @@ class RecordedRequest:
 Answer: TypeAlias = Reply | Failure | RawBody | RawStream | Slow
 Step: TypeAlias = Answer | Callable[[RecordedRequest], Answer]
 """One entry of a script; a function is given the request, so that a scripted model can see what it was told."""
+
+
+def pieces(text: str) -> list[str]:
+    """The text as it is streamed, piece by piece."""
+    return [text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS)]

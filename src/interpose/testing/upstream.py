@@ -1,12 +1,13 @@
 """A real HTTP server on loopback that stands in for a paid model.
 
 Knows: which answer of a script comes next, and how to put it on a socket. Does not know: what is tested with it.
-It speaks the Anthropic messages API and the OpenAI chat completions API, streamed and not, and is as strict as they
-are about calls that are proposed and never answered.
+It speaks Anthropic messages, OpenAI chat completions, OpenAI Responses and Gemini generateContent, streamed and not,
+and is as strict as they are about calls that are proposed and never answered.
 """
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from aiohttp import web
 
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.json import Json
-from interpose.testing import anthropic, chat
+from interpose.testing import anthropic, chat, gemini, responses
 from interpose.testing.script import (
     Answer,
     Failure,
@@ -54,6 +55,12 @@ _START_TIMEOUT_S = 10.0
 _GATE_SLICE_S = 0.05
 _WAITING_THREADS = 32
 _BODY_LIMIT_BYTES = 256 * 1024 * 1024
+_DIALECTS: tuple[tuple[re.Pattern[str], ModuleType], ...] = (
+    (re.compile(r"/messages$"), anthropic),
+    (re.compile(r"/chat/completions$"), chat),
+    (re.compile(r"/responses$"), responses),
+    (re.compile(r":(streamG|g)enerateContent$"), gemini),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +68,12 @@ class _Exchange:
     request: web.Request
     recorded: RecordedRequest
     dialect: ModuleType | None
-    """`anthropic` or `chat`; None for a path that neither API has."""
+    """The API that is spoken; None for a path that none of them has."""
 
     @property
     def is_streamed(self) -> bool:
+        if self.dialect is gemini:
+            return self.request.path.endswith(":streamGenerateContent")
         return isinstance(self.recorded.json, dict) and bool(self.recorded.json.get("stream"))
 
     def error(self, status: int, message: str) -> web.Response:
@@ -204,6 +213,8 @@ class ScriptedUpstream:
             return web.json_response({"object": "list", "data": []})
         if request.path.endswith("/count_tokens"):
             return web.json_response({"input_tokens": len(recorded.body) // 4})
+        if request.path.endswith(":countTokens"):
+            return web.json_response({"totalTokens": len(recorded.body) // 4})
 
         fault = exchange.dialect.fault(recorded.json) if exchange.dialect is not None and self._strict else None
         if fault is not None:
@@ -236,7 +247,9 @@ class ScriptedUpstream:
     async def _reply(self, exchange: _Exchange, reply: Reply) -> web.StreamResponse:
         if exchange.dialect is None:
             path = exchange.request.path
-            return exchange.error(500, f"a Reply speaks /v1/messages and /v1/chat/completions: use RawBody for {path}")
+            return exchange.error(
+                500, f"a Reply speaks the APIs of models, and {path} is none of their paths: use RawBody"
+            )
 
         numbered, number = self._numbered(reply, "toolu" if exchange.dialect is anthropic else "call")
         if not exchange.is_streamed:
@@ -268,10 +281,7 @@ def _parsed(body: bytes) -> Json:
 
 
 def _dialect(path: str) -> ModuleType | None:
-    if path.endswith("/messages"):
-        return anthropic
-
-    return chat if path.endswith("/chat/completions") else None
+    return next((dialect for pattern, dialect in _DIALECTS if pattern.search(path)), None)
 
 
 async def _opened(gate: threading.Event) -> None:
