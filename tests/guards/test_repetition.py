@@ -1,6 +1,6 @@
 """guards.repetition: attempts in time."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.guards.repetition import ATTEMPTS_MOST, Attempts, is_empty_stub, shape_of
@@ -23,6 +23,7 @@ def test_old_attempts_count_while_they_are_among_the_last_four() -> None:
     assert [mixed.count(key, at * 100) for at, key in enumerate("ababab")] == [1, 1, 2, 2, 2, 2]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 20)), max_size=60))
 def test_counts_are_those_of_the_plain_definition(steps: list[tuple[str, float]]) -> None:
     """Counting as it goes equals counting all entries that are young or among the last four."""

@@ -1,7 +1,7 @@
 """guards.settings: environment, then settings, then default."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.effects.budget import BadSetting
@@ -56,6 +56,7 @@ def test_a_wrong_rigor_is_reported() -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.integers(1, LARGEST_SAFE_NUMBER))
 def test_every_safe_number_is_taken(number: int) -> None:
     """From 1 to 2**53 - 1."""

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.contracts.effects import RequestContinuation
@@ -188,6 +188,7 @@ def test_the_rule_asks_for_one_continuation() -> None:
     assert [type(effect) for effect in effects] == [RequestContinuation]  # type: ignore[union-attr]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_no_text_makes_it_fail(text: str) -> None:
     """The predicate answers for every text, and the same each time."""

@@ -1,11 +1,12 @@
 """guards.state: maps that forget."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.guards.state import CALLS_KEPT, Recent, SeenCalls, TurnStates
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 20), max_size=60), st.integers(1, 6), st.booleans())
 def test_a_map_never_holds_more_than_it_may(keys: list[int], kept: int, touch: bool) -> None:
     """Whatever is put, the newest keys are there and no more than allowed."""

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.policy.markers import has_instruction_markers, is_screened
@@ -57,6 +57,7 @@ def test_ordinary_text_is_not_marked(text: str) -> None:
     assert not has_instruction_markers(text)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(MARKED), st.text(max_size=40), st.text(max_size=40))
 def test_a_marker_counts_wherever_it_stands(marked: str, before: str, after: str) -> None:
     """What stands around a marker does not hide it."""

@@ -181,7 +181,7 @@ class LoopGuard:
                 return self._block(
                     given, turn, count, _repeated(given, count, identity in session.successes), lasts=lasts
                 )
-            if lasts and turn.results.is_stuck(shape_of(given)):
+            if lasts and turn.results.is_stuck(given):
                 return self._block(given, turn, turn.results.repeats + 1, _stuck(given, turn), lasts=lasts)
         return self._spend(given, turn) if lasts else _Said()
 

@@ -74,9 +74,9 @@ class Stagnation:
     shapes: set[bytes] = field(default_factory=set)
     warned: bool = False
 
-    def is_stuck(self, shape: bytes) -> bool:
+    def is_stuck(self, given: HookInput) -> bool:
         """Whether another call of this shape would only bring the same result again."""
-        return shape == self.shape and self.repeats >= SAME_RESULTS
+        return self.repeats >= SAME_RESULTS and shape_of(given) == self.shape
 
     def take(self, given: HookInput, shape: bytes) -> bool:
         """Takes the result of a call; returns whether a warning about different shapes is due now."""
