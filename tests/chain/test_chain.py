@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpose.chain.chain import Chain, Linked
+from interpose.chain.layers import innermost
+from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.tools import (
     Arguments,
@@ -17,6 +19,7 @@ from interpose.contracts.tools import (
     CallNextAsync,
     Flow,
     FlowMiddleware,
+    ListTools,
     ToolMiddleware,
 )
 
@@ -355,6 +358,45 @@ def test_what_cannot_serve_is_refused_when_added() -> None:
     assert chain.call("t", {}, echo) == ("t", {})
     with pytest.raises(MisuseError, match="async calls only"):
         Chain([AsyncOnly()], serves="async").call("t", {}, echo)
+
+
+class Listing(ToolMiddleware):
+    """Does to the list of tools what the given function says."""
+
+    def __init__(self, change: Callable[[tuple[Tool, ...]], Any]) -> None:
+        self.change = change
+
+    def on_list_tools(self, call_next: ListTools) -> Any:
+        """The function, over what the inner ones leave."""
+        return self.change(tuple(call_next()))
+
+
+def test_the_list_of_tools_goes_through_the_list() -> None:
+    """Innermost first: the outer one sees what the inner one left; a middleware without the method changes nothing."""
+    read, write = Tool("read", "Read"), Tool("write", "Write")
+    duck: Any = Duck()
+    chain = Chain([Listing(lambda tools: (*tools, tools[0])), duck, ToolMiddleware(), Listing(lambda tools: tools[1:])])
+    assert chain.list_tools(lambda: [read, write]) == (write, write)
+    assert Chain().list_tools(lambda: [read]) == [read]
+
+
+@pytest.mark.parametrize("answer", [None, "read", ["read"], 3])
+def test_a_list_of_tools_that_is_none_names_the_culprit(answer: Any) -> None:
+    """Anything but a sequence of tools."""
+    with pytest.raises(MisuseError, match=r"Listing\.on_list_tools returned (NoneType|str|list|int): expected"):
+        Chain([Listing(lambda tools: answer)]).list_tools(list)
+
+
+def test_an_error_tells_which_layer_it_came_from() -> None:
+    """The innermost one that it passed; None when there is none."""
+
+    def failing(tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+        raise LookupError("gone")
+
+    with pytest.raises(LookupError) as caught:
+        Chain([TracingFlow("a", []), Doing(failing), Tracing("b", [])]).call("t", {}, echo)
+    assert innermost(caught.value) == "Doing"
+    assert innermost(ValueError("never raised")) is None
 
 
 def test_a_call_keeps_the_list_it_started_with() -> None:

@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 from interpose.chain.layers import Enter, EnterAsync, HookAsync, compiled, compiled_async, in_thread, run, run_async
 from interpose.chain.order import Entry, Order, OrderProblem, resolve
+from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
-from interpose.contracts.tools import Arguments, Call, ExecuteTool, ExecuteToolAsync, ToolMiddleware
+from interpose.contracts.tools import Arguments, Call, ExecuteTool, ExecuteToolAsync, ListTools, ToolMiddleware
 
 Serves: TypeAlias = Literal["both", "async"]
 
@@ -34,6 +35,7 @@ class _Published:
     members: tuple[Linked, ...]
     order: Order
     middlewares: tuple[ToolMiddleware, ...]
+    listers: tuple[ToolMiddleware, ...]
     enter: Enter | None
     enter_async: EnterAsync
 
@@ -92,6 +94,16 @@ class Chain:
         enter = self._published.enter_async
         return await run_async(enter, tool_name, arguments, terminal, Call("") if call is None else call)
 
+    def list_tools(self, terminal: ListTools) -> Sequence[Tool]:
+        """The tools of `terminal` as they come out of the list, each middleware seeing what the inner ones leave.
+
+        Raises MisuseError naming the middleware that gives anything but a sequence; else what they raise.
+        """
+        listing = terminal
+        for middleware in reversed(self._published.listers):
+            listing = _listing(middleware, listing)
+        return listing()
+
     def explain(self) -> str:
         """The order in words, one line for each middleware with the reason for its place, then the problems."""
         published = self._published
@@ -105,6 +117,17 @@ class Chain:
             for number, (name, middleware) in enumerate(named, 1)
         ]
         return "\n".join([*lines, *(f"problem: {problem}" for problem in published.order.problems)])
+
+
+def _listing(middleware: ToolMiddleware, inner: ListTools) -> ListTools:
+    def listing() -> Sequence[Tool]:
+        answer: Any = middleware.on_list_tools(inner)
+        if not isinstance(answer, Sequence) or not all(isinstance(tool, Tool) for tool in answer):
+            name, kind = type(middleware).__name__, type(answer).__name__
+            raise MisuseError(f"{name}.on_list_tools returned {kind}: expected a sequence of Tool values")
+        return answer
+
+    return listing
 
 
 def _members(present: tuple[Linked, ...], added: Iterable[ToolMiddleware | Linked]) -> tuple[Linked, ...]:
@@ -137,9 +160,10 @@ def _publish(members: tuple[Linked, ...], serves: Serves) -> _Published:
     by_id = {member.id: member.middleware for member in members}
     middlewares = tuple(by_id[name] for name in order.ids)
     named = [(type(middleware).__name__, middleware) for middleware in middlewares]
+    listers = tuple(each for each in middlewares if _has_list(each))
     enter = compiled((name, middleware.on_execute_tool) for name, middleware in named) if serves == "both" else None
     enter_async = compiled_async((name, _hook_async(middleware)) for name, middleware in named)
-    return _Published(members, order, middlewares, enter, enter_async)
+    return _Published(members, order, middlewares, listers, enter, enter_async)
 
 
 def _check(middleware: ToolMiddleware, serves: Serves) -> None:
@@ -170,6 +194,10 @@ def _has_sync(middleware: object) -> bool:
 
 def _has_async(middleware: object) -> bool:
     return _is_own(getattr(middleware, "on_execute_tool_async", None), ToolMiddleware.on_execute_tool_async)
+
+
+def _has_list(middleware: object) -> bool:
+    return _is_own(getattr(middleware, "on_list_tools", None), ToolMiddleware.on_list_tools)
 
 
 def _is_own(method: object, inherited: object) -> bool:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, TypeAlias
 
 from interpose.chain.arguments import is_flat, owned
@@ -77,6 +78,21 @@ async def run_async(
     flat = {**arguments} if is_flat(arguments) else None
     own = owned(arguments, "the caller") if flat is None else {**flat}
     return await enter(Run(terminal, {"call": call}, flat), tool_name, own)
+
+
+def innermost(error: BaseException) -> str | None:
+    """The name of the innermost layer that `error` passed, read from its traceback; None when it passed none.
+
+    It is the layer that raised it, when the terminal did not.
+    """
+    name: str | None = None
+    step: TracebackType | None = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if code.co_filename == __file__ and code.co_name == "enter":
+            name = step.tb_frame.f_locals.get("name")
+        step = step.tb_next
+    return name
 
 
 def in_thread(hook: Hook) -> HookAsync:

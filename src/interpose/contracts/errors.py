@@ -1,12 +1,15 @@
 """Exceptions for misuse and broken peers; outcomes are values.
 
 InterposeError
+├── AuthChallenge       the person must act before a tool can run (contracts/auth.py)
 ├── ConfigError         a setting or file says something impossible
 ├── MisuseError         a caller broke a contract
 ├── Refused             a protected callable was refused by the policy
 ├── StorageError        the journal or the state cannot be opened
 └── ToolError           a tool could not do what it was asked
 """
+
+from collections.abc import Iterable
 
 
 class InterposeError(Exception):
@@ -47,3 +50,12 @@ class StorageError(InterposeError):
 
 class ToolError(InterposeError):
     """A tool could not do what it was asked. Its text is made for the model: what happened and what would work."""
+
+
+class UnknownToolError(InterposeError, ValueError):
+    """A driver was asked for a tool that it does not offer. `available` are the names that it does, sorted."""
+
+    def __init__(self, tool: str, available: Iterable[str]) -> None:
+        self.tool = tool
+        self.available = tuple(sorted(available))
+        super().__init__(f"there is no tool {tool!r} (there are: {', '.join(self.available) or 'none'})")

@@ -4,15 +4,37 @@ A middleware sits around `execute_tool`. It may observe, rewrite, answer itself,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
+
+from interpose.contracts.drivers import Tool
 
 Arguments: TypeAlias = Mapping[str, Any]
 ExecuteTool: TypeAlias = Callable[[str, dict[str, Any]], Any]
 ExecuteToolAsync: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Any]]
+ListTools: TypeAlias = Callable[[], Sequence[Tool]]
 Flow: TypeAlias = Generator[tuple[str, Arguments], Any, Any]
 """Yields the call to run, receives its result or has its exception raised at the yield, returns the final result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A call that may not run. `answer` is what the caller gets in place of a result."""
+
+    answer: Any
+
+
+class LateJudge(Protocol):
+    """Judges a call once more that was changed after it had been judged."""
+
+    def judge(self, tool_name: str, arguments: Arguments) -> Withheld | None:
+        """None when the call may run exactly as it is now."""
+        ...
+
+    async def judge_async(self, tool_name: str, arguments: Arguments) -> Withheld | None:
+        """As `judge`, from an event loop."""
+        ...
 
 
 @dataclass(slots=True)
@@ -21,11 +43,12 @@ class Call:
 
     `call_id` is "" until somebody needs one and gives it.
     `judged_digest` is the digest of the name and arguments that the policy judged, written by `PolicyMiddleware`;
-    None while nobody has judged.
+    None while nobody has judged. `late_judge` is asked by a driver when what is about to run has another digest.
     """
 
     call_id: str
     judged_digest: str | None = None
+    late_judge: LateJudge | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -51,7 +74,7 @@ class CallNextAsync(Protocol):
 
 class ToolMiddleware:
     """One concern around a tool call. Keeps configuration only, no state between calls: one instance may serve many
-    drivers and threads at once. Both methods pass the call through unless overridden.
+    drivers and threads at once. Every method passes through unless overridden.
     """
 
     def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
@@ -61,6 +84,13 @@ class ToolMiddleware:
     async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
         """Around an asynchronous call; returns what the caller gets."""
         return await call_next(tool_name, arguments)
+
+    def on_list_tools(self, call_next: ListTools) -> Sequence[Tool]:
+        """Around the list of tools, as prompts, native tools and the check for known names see it.
+
+        A tool left out cannot be called. Answers at once; keeps nothing.
+        """
+        return call_next()
 
 
 class FlowMiddleware(ToolMiddleware):
@@ -124,8 +154,12 @@ class SupportsToolMiddleware(ABC):
         """Appends, innermost. Raises ValueError when the very instance is already in the list."""
 
     @abstractmethod
+    def offered_tools(self) -> Sequence[Tool]:
+        """The tools as they come out of the list; no others can be called by `invoke_tool`."""
+
+    @abstractmethod
     def invoke_tool(self, tool_name: str, arguments: Arguments) -> Any:
-        """Runs the list around the tool; raises what it raises."""
+        """Runs the list around the tool; raises what it raises, UnknownToolError for a tool that is not offered."""
 
     @abstractmethod
     async def invoke_tool_async(self, tool_name: str, arguments: Arguments) -> Any:
