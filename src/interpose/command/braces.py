@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from interpose.command.state import Value
 
-MAX_BRACES = 256
+MAX_BRACES = 128
 """A word that braces make into more words than this is not known."""
 
 _SEQUENCE = re.compile(r"^(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?$")

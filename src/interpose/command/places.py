@@ -13,7 +13,7 @@ from interpose.command.state import State
 
 def file_uses(word: Word, access: Access, by: str, state: State, depth: Depth) -> Iterator[FileUse]:
     """The use of the file that `word` names, once for every folder that the shell may be in."""
-    if word.plain and not word.text:
+    if word.plain and (not word.text or (word.text == "-" and access == "read")):
         return
     known = word.prefix if word.dynamic else word.text
     if word.dynamic or (state.cwds is None and not known.startswith("/")):

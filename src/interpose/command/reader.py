@@ -86,7 +86,7 @@ class CommandReader:
         state = State(cwds=(key.cwd,) if key.cwd else None, variables=variables, exported=set(variables))
         walk = Walk(self._parse)
         walk.text(key.text, state)
-        return walk.reading(state)
+        return walk.finish(state)
 
     def _parse(self, text: str) -> Node | str:
         """The root of the syntax tree, or why there is none."""
@@ -167,4 +167,6 @@ def _may_skip(kind: str, gap: bytes) -> bool:
         return True
     if kind in _TIGHT:
         return False
+    if kind == "redirected_statement" and gap.strip(b" \t") == b"-":
+        return True  # the grammar loses a lone dash before a heredoc; the walk finds it again
     return not gap.strip(b" \t" if kind in _ONE_LINE else b" \t\n")

@@ -88,6 +88,8 @@ def _heredoc(node: Node, state: State, by: str, scope: FileScope) -> list[Word]:
 
 def _check_delimiter(node: Node, start: Node, body: Node | None, scope: Scope) -> None:
     """The grammar takes the delimiter for the end wherever a line starts with it; the shell wants a line of its own."""
+    if source(node.children[0]) not in ("<<", "<<-"):
+        scope.doubt(f"the heredoc {source(node)[:20]!r} is not understood")
     delimiter = source(start).translate(str.maketrans("", "", "'\"\\"))
     end = next((child for child in node.named_children if child.type == "heredoc_end"), None)
     tabs = "\t" if node.children[0].type == "<<-" else ""

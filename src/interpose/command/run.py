@@ -45,8 +45,8 @@ class Host(Protocol):
         """Notes that not everything read must run."""
         ...
 
-    def command(self, command: SimpleCommand) -> bool:
-        """Notes a command; False when there are too many."""
+    def command(self, command: SimpleCommand) -> None:
+        """Notes a command."""
         ...
 
     def file(self, use: FileUse) -> None:
@@ -97,8 +97,9 @@ class Runner:
         `inside` says that a program starts it, so that it is neither built-in nor function.
         """
         command = SimpleCommand(_program(words[0]), tuple(words[1:]), wrappers)
-        if not self._host.command(command) or command.program.dynamic:
-            return self._after_unknown(words, state) if command.program.dynamic else same(state)
+        self._host.command(command)
+        if command.program.dynamic:
+            return self._after_unknown(words, state)
         name = command.name
         if name in _RESERVED and "/" not in command.program.text:
             self._host.doubt(f"{name!r} stands where a program was expected")

@@ -31,6 +31,15 @@ def rest_of_line(node: Node) -> str:
     return text.split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
 
 
+def lone_dash(before: Node, redirect: Node) -> bool:
+    """Whether a dash by itself lies between a command and its heredoc, where the grammar loses it."""
+    parent = redirect.parent
+    if parent is None or before.end_byte >= redirect.start_byte:
+        return False
+    text = parent.text or b""
+    return text[before.end_byte - parent.start_byte : redirect.start_byte - parent.start_byte].strip() == b"-"
+
+
 def touches_word(node: Node) -> bool:
     """Whether a word starts right where the word before it ends, so that the shell takes both for one."""
     before = node.prev_sibling

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tree_sitter import Node
 
-from interpose.command.places import file_uses
-from interpose.command.reading import Access, Depth, FileUse, Reading, SimpleCommand, Word
+from interpose.command.findings import Findings
+from interpose.command.reading import Reading, Word
 from interpose.command.redirects import open_redirect
 from interpose.command.run import Runner
 from interpose.command.state import After, Piece, State, Stdin, Value, merge, same
@@ -20,6 +20,7 @@ from interpose.command.syntax import (
     ends_in_descriptor,
     heredoc_rest,
     local_names,
+    lone_dash,
     source,
     statements,
     touches_word,
@@ -27,8 +28,8 @@ from interpose.command.syntax import (
 from interpose.command.variables import Variables
 from interpose.command.words import arithmetic, is_translated, read_words, turn_value, walk_nested
 
-MAX_COMMANDS = 2_000
-"""A text that runs more commands than this (loops and functions opened) is not read to its end."""
+MAX_WORDS = 4_096
+"""A command with more words than this is not read to its end."""
 
 MAX_TEXTS = 24
 """How deep texts inside texts (`eval`, `sh -c`) are read."""
@@ -36,25 +37,20 @@ MAX_TEXTS = 24
 MAX_TURNS = 32
 """A loop over at most so many known words is read turn by turn."""
 
-_MOVES = frozenset({"cd", "pushd", "popd", "eval", "source", ".", "command", "builtin", "trap"})
-_RESETS = frozenset({"set", "shift", "eval", "source", ".", "command", "builtin", "trap", "let"})
+_MOVES = frozenset({"cd", "pushd", "popd", "eval", "source", ".", "command", "builtin", "time", "trap"})
+_RESETS = frozenset({"set", "shift", "eval", "source", ".", "command", "builtin", "time", "trap", "let"})
 _JUMPS = frozenset({"break", "continue", "return"})
-_HARMLESS_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty"})
 
 
-class Walk:
+class Walk(Findings):
     """One reading in the making. Not for more than one text or thread."""
 
     def __init__(self, parse: Callable[[str], Node | str]) -> None:
         """`parse` gives the tree of a text, or why there is none."""
+        super().__init__()
         self._parse = parse
         self._runner = Runner(self)
         self._variables = Variables(self)
-        self._commands: dict[SimpleCommand, None] = {}
-        self._files: dict[FileUse, None] = {}
-        self._unknown: dict[str, None] = {}
-        self._branching = False
-        self._count = 0
         self._depth = 0
         self._active: list[str] = []
         self._defined: dict[str, Node] = {}
@@ -62,33 +58,6 @@ class Walk:
         self.wrappers: tuple[str, ...] = ()
 
     # What the runner and the words ask for.
-
-    def doubt(self, reason: str) -> None:
-        """Notes why something cannot be read."""
-        self._unknown[reason] = None
-
-    def branch(self) -> None:
-        """Notes that not everything read must run."""
-        self._branching = True
-
-    def command(self, command: SimpleCommand) -> bool:
-        """Notes a command; False when there are too many to go on."""
-        self._count += 1
-        if self._count > MAX_COMMANDS:
-            self.doubt(f"it runs more than {MAX_COMMANDS:,} commands")
-            return False
-        self._commands[command] = None
-        return True
-
-    def file(self, use: FileUse) -> None:
-        """Notes a file."""
-        if use.path not in _HARMLESS_DEVICES and not use.path.startswith("/dev/fd/"):
-            self._files[use] = None
-
-    def use(self, word: Word, access: Access, by: str, state: State, depth: Depth = "file") -> None:
-        """Notes the file that a word names, seen from every folder the shell may be in."""
-        for use in file_uses(word, access, by, state, depth):
-            self.file(use)
 
     def text(self, text: str, state: State, wrappers: tuple[str, ...] | None = None) -> After:
         """Reads a text as a program of its own in `state`; `wrappers` are the programs that run it."""
@@ -114,6 +83,7 @@ class Walk:
     def call_function(self, name: str, arguments: Sequence[Value] | None, state: State) -> After:
         """Reads a function's body as called with `arguments` (None: not known)."""
         self.branch()
+        self.spent(sum(body.descendant_count for body in state.functions[name]) // 16)
         if name in self._active:
             self.doubt(f"the function {name} calls itself")
             return same(state)
@@ -139,16 +109,15 @@ class Walk:
     def substitute(self, node: Node, state: State) -> None:
         """Reads the commands of a substitution; it leaves the shell as it was."""
         inner = state.copy()
-        redirects = [child for child in node.named_children if child.type == "file_redirect"]
-        for redirect in redirects:
+        for redirect in (child for child in node.named_children if child.type == "file_redirect"):
             open_redirect(redirect, inner, "$(<)", self)
         self._sequence([child for child in node.children if child.type != "file_redirect"][1:-1], inner)
 
     def substitute_text(self, text: str, state: State) -> None:
-        """Reads the commands of a substitution that is given as text."""
+        """As `substitute`, of a text."""
         self.text(text, state.copy())
 
-    def reading(self, state: State) -> Reading:
+    def finish(self, state: State) -> Reading:
         """What was found; functions that nobody called are read last."""
         for name, body in list(self._defined.items()):
             if name in self._called:
@@ -159,12 +128,14 @@ class Walk:
             self._active.append(name)
             self.statement(body, inner)
             self._active.pop()
-        return Reading(tuple(self._commands), tuple(self._files), tuple(self._unknown), self._branching)
+        return self.reading()
 
     # Statements.
 
     def statement(self, node: Node, state: State) -> After:
         """Reads one statement; what is known after it."""
+        if self.spent(1):
+            return same(state)
         match node.type:
             case "program" | "do_group":
                 return self._sequence(statements(node), state)
@@ -317,10 +288,12 @@ class Walk:
     def _with_redirects(self, node: Node, redirects: Sequence[Node], state: State) -> After:
         outer = state.stdin
         label = source(node)[:80]
+        extra: list[Word] = []
         for before, redirect in zip((node, *redirects), redirects, strict=False):
+            extra += [Word("-")] if lone_dash(before, redirect) else []
             if before.end_byte == redirect.start_byte and ends_in_descriptor(source(before)):
                 self.doubt(f"the number before {source(redirect)[:40]!r} may be part of it")
-        extra = [word for redirect in redirects for word in open_redirect(redirect, state, label, self)]
+        extra += [word for redirect in redirects for word in open_redirect(redirect, state, label, self)]
         if node.type == "command":
             after = self._command(node, state, extra)
             if label.strip() == "exec":
@@ -353,6 +326,9 @@ class Walk:
                     continue
                 case _:
                     words += read_words(child, state, self)
+            if len(words) > MAX_WORDS:
+                self.doubt(f"a command has more than {MAX_WORDS:,} words")
+                break
         words += extra
         overlay = {
             name: value
@@ -489,6 +465,7 @@ class Walk:
 
     def _loosen(self, node: Node, state: State) -> None:
         """Forgets what the code below `node` may change, for places that it may have run before or not."""
+        self.spent(node.descendant_count // 16)
         for name in assigned_names(node):
             state.forget(name)
         called = called_names(node)

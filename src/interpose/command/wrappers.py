@@ -137,10 +137,10 @@ def shell_call(words: Sequence[Word]) -> ShellCall:
         word = words[index]
         if word.dynamic and may_be_option(word):
             return ShellCall("uncertain", word)
-        if not word.text.startswith(("-", "+")) or word.text == "-":
+        if not word.text.startswith(("-", "+")):
             break
         index += 1
-        if word.text == "--":
+        if word.text in ("-", "--"):
             break
         if word.text in ("--version", "--help"):
             return ShellCall("none")
