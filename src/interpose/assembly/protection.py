@@ -67,19 +67,26 @@ class LoadedPolicy:
         self.close()
 
 
-def load_policy(folder: str | os.PathLike[str] | None = None, *, agent: str | None = "process") -> LoadedPolicy:
+def load_policy(
+    folder: str | os.PathLike[str] | None = None, *, agent: str | None = "process", watch_loops: bool = False
+) -> LoadedPolicy:
     """The policy of the project that `folder` (default: the current one) belongs to.
 
+    `watch_loops` also refuses equal calls that are repeated within seconds, as it is done for agents; leave it off
+    for a program that is none.
     Raises StorageError when the state folder cannot be used and ConfigError for a bad setting; a hook file with
     mistakes does not raise: see `LoadedPolicy.problems`.
     """
     start = Path(folder) if folder is not None else Path.cwd()
-    return LoadedPolicy(Runtime.open(), canonical_root(start), cwd=str(start.resolve()), agent=agent)
+    runtime = Runtime.open(watch_loops=watch_loops)
+    return LoadedPolicy(runtime, canonical_root(start), cwd=str(start.resolve()), agent=agent)
 
 
 def load_policy_from(folders: Folders, folder: Path, *, agent: str | None = "process") -> LoadedPolicy:
     """As `load_policy`, with the user's folders given."""
-    return LoadedPolicy(Runtime.open(folders), canonical_root(folder), cwd=str(folder.resolve()), agent=agent)
+    return LoadedPolicy(
+        Runtime.open(folders, watch_loops=False), canonical_root(folder), cwd=str(folder.resolve()), agent=agent
+    )
 
 
 def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None = None) -> Callable[P, R]:

@@ -1,19 +1,19 @@
 """Everything that runs in one process, opened together and closed together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from interpose.assembly.folders import Folders, user_folders
-from interpose.assembly.lineup import own_registrations
+from interpose.assembly.lineup import agents_lineup
 from interpose.assembly.settings import Settings, load_settings
 from interpose.assembly.workspaces import Parts, Workspaces
-from interpose.contracts.effects import Registration
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
 from interpose.gateway.app import Gateway
 from interpose.gateway.settings import GatewaySettings, Upstreams
+from interpose.guards.protection import SqliteProtectionStore
 from interpose.journal.fanout import ListeningJournal
 from interpose.journal.sqlite import SqliteJournal
 from interpose.kernel.clock import SystemClock
@@ -32,6 +32,7 @@ class Runtime:
     journal: Journal
     launches: SqliteLaunches
     pause: SqlitePause
+    protection: SqliteProtectionStore
     workspaces: Workspaces
 
     @classmethod
@@ -41,11 +42,12 @@ class Runtime:
         *,
         settings: Settings | None = None,
         listener: Callable[[Record], None] | None = None,
-        registrations: Callable[[], Sequence[Registration]] = own_registrations,
+        watch_loops: bool = True,
     ) -> Self:
         """Opens journal and state under `folders`.
 
-        `listener` is told each record as it is written, on the writer's stack; what it raises changes nothing.
+        `listener` is told each record, on a thread of its own; what it raises changes nothing. `watch_loops` off
+        leaves the loop guard out, for programs that are no agents.
         Raises StorageError when the state folder or a file in it cannot be used, ConfigError for a bad setting.
         """
         folders = folders or user_folders()
@@ -55,10 +57,10 @@ class Runtime:
         journal: Journal = ListeningJournal(stored, listener) if listener else stored
         launches = SqliteLaunches(folders.state_db, clock=clock)
         pause = SqlitePause(folders.state_db, clock=clock)
-        workspaces = Workspaces(
-            Parts(folders=folders, journal=journal, clock=clock, pause=pause, registrations=registrations)
-        )
-        return cls(folders, settings, clock, stored, journal, launches, pause, workspaces)
+        protection = SqliteProtectionStore(folders.state_db)
+        lineup = agents_lineup(folders, protection, journal, clock, watch_loops=watch_loops)
+        workspaces = Workspaces(Parts(folders=folders, journal=journal, clock=clock, pause=pause, lineup=lineup))
+        return cls(folders, settings, clock, stored, journal, launches, pause, protection, workspaces)
 
     def gateway(self) -> Gateway:
         """A gateway over these parts; it opens its connections when the server starts it."""
@@ -78,6 +80,7 @@ class Runtime:
         self.stored.close()
         self.launches.close()
         self.pause.close()
+        self.protection.close()
 
     def __enter__(self) -> Self:
         return self

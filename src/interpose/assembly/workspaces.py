@@ -2,12 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from interpose.assembly.folders import PROJECT_FOLDER, Folders
-from interpose.contracts.effects import Registration
+from interpose.assembly.lineup import MakeLineup
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Clock, Journal, Pause
 from interpose.contracts.stages import Point
@@ -30,8 +29,7 @@ class Parts:
     journal: Journal
     clock: Clock
     pause: Pause
-    registrations: Callable[[], Sequence[Registration]]
-    """Our own coded registrations, made anew for each workspace since they keep state."""
+    lineup: MakeLineup
 
 
 class WorkspacePolicy:
@@ -43,8 +41,9 @@ class WorkspacePolicy:
     def __init__(self, root: str | None, parts: Parts) -> None:
         self._root = root
         self._parts = parts
+        lineup = parts.lineup(root or "")
         self._engine: MiddlewareContract = create_middleware(
-            registrations=parts.registrations(), owners=(OWNER,), on_diagnostic=self._diagnose
+            rules=lineup.rules, registrations=lineup.before, owners=(OWNER,), on_diagnostic=self._diagnose
         )
         self._policy = EffectPolicy(self._engine, journal=parts.journal, clock=parts.clock, pause=parts.pause)
         self._lock = threading.Lock()
@@ -53,6 +52,8 @@ class WorkspacePolicy:
         self._signature = signature(self._files)
         self._checked = time.monotonic()
         self._loaded = self._load()
+        for registration in lineup.after:  # behind the user hooks, whose place is where they were first published
+            self._engine.register_hook(registration)
 
     @property
     def loaded(self) -> LoadedHooks:

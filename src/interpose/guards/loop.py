@@ -8,6 +8,7 @@ and never while an event is told. A call judged at two mounts counts once, by it
 turns nor prompts nothing that lasts a turn applies: identical calls alone are refused, without lockout and budget.
 """
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -114,19 +115,23 @@ class _Said:
 
 
 class LoopGuard:
-    """Judges the calls of one workspace. `sink` is told each event after the lock is let go; what it raises is lost."""
+    """Judges the calls of one workspace.
+
+    `turn_tool_budget` None sets no bound on the calls of a turn. `sink` is told each event after the lock is let go;
+    what it raises is lost.
+    """
 
     def __init__(
         self,
         *,
         clock: Clock,
-        turn_tool_budget: int = DEFAULT_TURN_TOOL_BUDGET,
+        turn_tool_budget: int | None = DEFAULT_TURN_TOOL_BUDGET,
         block_budget: int = BLOCK_BUDGET,
         sink: LoopSink | None = None,
     ) -> None:
         self._clock = clock
-        self._soft = turn_tool_budget
-        self._hard = turn_tool_budget + HARD_MARGIN
+        self._soft = sys.maxsize if turn_tool_budget is None else turn_tool_budget
+        self._hard = self._soft + HARD_MARGIN
         self._block_budget = block_budget
         self._sink = sink
         self._lock = threading.Lock()

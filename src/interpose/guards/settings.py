@@ -25,10 +25,11 @@ class GuardSettings:
 
     Attributes:
         turn_tool_budget: the tool call of one turn that is refused first; the turn is told to stop 15 calls later.
+            None sets no bound.
         rigor: how much the finish contract insists; None looks whether the project has validation rules.
     """
 
-    turn_tool_budget: int = DEFAULT_TURN_TOOL_BUDGET
+    turn_tool_budget: int | None = DEFAULT_TURN_TOOL_BUDGET
     rigor: Rigor | None = None
 
 

@@ -8,18 +8,13 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, 
 
 def random_id(prefix: str, length: int = 8) -> str:
     """`prefix` and `length` random characters (5 bits each), such as `l7f3ak29x`."""
-    return prefix + "".join(secrets.choice(_ALPHABET) for _ in range(length))
+    return prefix + _characters(secrets.randbits(5 * length), length)
 
 
 def derived_id(prefix: str, *parts: str, length: int = 10) -> str:
     """The same id for the same parts, in every process: `prefix` and `length` characters of their digest."""
     digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    number = int.from_bytes(digest, "big")
-    characters = []
-    for _ in range(length):
-        number, remainder = divmod(number, len(_ALPHABET))
-        characters.append(_ALPHABET[remainder])
-    return prefix + "".join(characters)
+    return prefix + _characters(int.from_bytes(digest, "big"), length)
 
 
 def secret_token() -> str:
@@ -30,3 +25,7 @@ def secret_token() -> str:
 def digest_of_secret(secret: str) -> str:
     """What may be stored of a secret: its SHA-256 in hex."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _characters(number: int, length: int) -> str:
+    return "".join(_ALPHABET[number >> 5 * place & 31] for place in range(length))

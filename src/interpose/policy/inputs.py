@@ -8,6 +8,7 @@ from interpose.contracts.json import JsonObject
 from interpose.contracts.stages import Compaction, Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.kernel.canonical import canonical_json
 from interpose.kernel.frozen import FrozenDict, freeze
+from interpose.policy.markers import has_instruction_markers, is_screened
 
 _READS = frozenset({"read", "search", "fetch"})
 _WRITES = frozenset({"write", "edit", "patch"})
@@ -88,6 +89,8 @@ def _result_metadata(point: ToolResult, form: HookForm) -> dict[str, MetadataVal
         "resultKind": "error" if point.is_error else "ok",
         "resultBytes": len(raw),
     }
+    if is_screened(form.name):
+        metadata["untrustedInstructionMarkers"] = has_instruction_markers(point.output)
     if point.is_error:
         metadata["errorMessage"] = point.output[:500]
     else:
