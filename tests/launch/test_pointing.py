@@ -22,6 +22,7 @@ CODEX = [
     "-c",
     'model_providers.interpose.env_key="OPENAI_API_KEY"',
 ]
+OWN = {"INTERPOSE_BASE_URL": BASE}
 KEYS = {"OPENAI_API_KEY": "dummy", "GEMINI_API_KEY": "dummy"}
 
 
@@ -34,7 +35,7 @@ def test_claude_code_gets_a_variable_without_v1() -> None:
     pointing = _point("/usr/local/bin/claude", "-p", "hello")
 
     assert pointing == Pointing(
-        "claude-code", ["/usr/local/bin/claude", "-p", "hello"], {"ANTHROPIC_BASE_URL": BASE}, {}, (), {}
+        "claude-code", ["/usr/local/bin/claude", "-p", "hello"], OWN | {"ANTHROPIC_BASE_URL": BASE}, {}, (), {}
     )
 
 
@@ -43,7 +44,7 @@ def test_codex_gets_arguments_before_the_persons_own() -> None:
     pointing = _point("codex", "exec", "-m", "gpt-5.5", "hello")
 
     assert pointing.argv == ["codex", *CODEX, "exec", "-m", "gpt-5.5", "hello"]
-    assert (pointing.agent, pointing.env, pointing.notes) == ("codex", {}, ())
+    assert (pointing.agent, pointing.env, pointing.notes) == ("codex", OWN, ())
 
 
 def test_gemini_gets_a_variable_and_a_settings_file_of_ours() -> None:
@@ -52,7 +53,7 @@ def test_gemini_gets_a_variable_and_a_settings_file_of_ours() -> None:
 
     path = SETTINGS / "gemini-defaults.json"
     assert pointing.agent == "gemini-cli"
-    assert pointing.env == {"GOOGLE_GEMINI_BASE_URL": BASE, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": str(path)}
+    assert pointing.env == OWN | {"GOOGLE_GEMINI_BASE_URL": BASE, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": str(path)}
     assert {name: json.loads(text) for name, text in pointing.files.items()} == {
         path: {"security": {"auth": {"selectedType": "gemini-api-key"}}}
     }
@@ -106,7 +107,7 @@ def test_opencode_content_that_cannot_be_read_is_left_alone(content: str) -> Non
     """Nothing is overwritten, and the person is told that this launch is not pointed."""
     pointing = _point("opencode", OPENCODE_CONFIG_CONTENT=content)
 
-    assert pointing.env == {}
+    assert pointing.env == OWN
     assert "opencode is not pointed" in pointing.notes[0]
 
 
@@ -116,7 +117,7 @@ def test_any_other_program_gets_the_variables_of_the_sdks() -> None:
 
     assert pointing.agent is None
     assert pointing.argv == ["python", "agent.py"]
-    assert pointing.env == {
+    assert pointing.env == OWN | {
         "ANTHROPIC_BASE_URL": BASE,
         "ANTHROPIC_API_BASE": BASE,
         "OPENAI_BASE_URL": f"{BASE}/v1",
@@ -176,6 +177,14 @@ def test_what_leads_past_interpose_is_said(command: list[str], environ: dict[str
     assert [text for text in _point(*command, **environ).notes if text.startswith(note)]
 
 
+def test_a_launch_inside_a_launch_is_told_its_own_address() -> None:
+    """INTERPOSE_BASE_URL of the outer launch is replaced without a word: it is ours, not the person's."""
+    pointing = _point("claude", INTERPOSE_BASE_URL="http://127.0.0.1:1/l/outer")
+
+    assert pointing.env["INTERPOSE_BASE_URL"] == BASE
+    assert (pointing.notes, pointing.replaced) == ((), {})
+
+
 def test_settings_that_are_switched_off_are_not_mentioned() -> None:
     """A variable that says no is no reason for a note."""
     assert _point("claude", CLAUDE_CODE_USE_BEDROCK="0", CLAUDE_CODE_USE_VERTEX="").notes == ()
@@ -198,7 +207,7 @@ def test_an_empty_command_is_a_mistake() -> None:
 
 def test_a_slash_at_the_end_is_not_doubled() -> None:
     """`BASE/` and `BASE` are the same address."""
-    assert point(["claude"], BASE + "/", {}, SETTINGS).env == {"ANTHROPIC_BASE_URL": BASE}
+    assert point(["claude"], BASE + "/", {}, SETTINGS).env == OWN | {"ANTHROPIC_BASE_URL": BASE}
     assert hint_lines(BASE + "/") == hint_lines(BASE)
 
 

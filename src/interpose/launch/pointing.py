@@ -19,6 +19,9 @@ from interpose.secrets.masking import mask_text
 
 CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
 
+BASE_URL_VARIABLE = "INTERPOSE_BASE_URL"
+"""Tells every agent this launch's base URL, for providers that its owner has configured: `{env:INTERPOSE_BASE_URL}/v1`."""
+
 GEMINI_SETTINGS = "gemini-defaults.json"
 """The name of the settings file that Gemini CLI is given."""
 
@@ -74,7 +77,7 @@ def point(command: Sequence[str], base_url: str, environ: Mapping[str, str], set
     """How to run `command` so that its model requests go to `base_url`, which has no slash at its end.
 
     Agents are known by the name of the program, also behind npx, bunx, uvx and pnpx; any other program gets the
-    variables that the SDKs read. Raises MisuseError for an empty command.
+    variables that the SDKs read. All get INTERPOSE_BASE_URL, which a configuration of their own may name. Raises MisuseError for an empty command.
     """
     if not command:
         raise MisuseError("there is no command to run: name one, such as `claude`")
@@ -109,7 +112,8 @@ def point(command: Sequence[str], base_url: str, environ: Mapping[str, str], set
         f"{name} was {mask_text(url)}; this launch goes through interpose, which sends on to its own upstream"
         for name, url in replaced.items()
     ]
-    return Pointing(agent, argv, env | _past_proxies(environ), files, tuple(notes), replaced)
+    env |= {BASE_URL_VARIABLE: base_url} | _past_proxies(environ)
+    return Pointing(agent, argv, env, files, tuple(notes), replaced)
 
 
 def hint_lines(base_url: str) -> tuple[Hint, ...]:
