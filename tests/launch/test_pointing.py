@@ -66,7 +66,7 @@ def test_gemini_settings_of_the_owner_are_never_replaced() -> None:
 
     assert "GEMINI_CLI_SYSTEM_DEFAULTS_PATH" not in one.env
     assert one.env["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] == str(SETTINGS / "gemini-defaults.json")
-    assert (set(both.env), both.files) == ({"GOOGLE_GEMINI_BASE_URL"}, {})
+    assert (set(both.env), both.files) == ({"GOOGLE_GEMINI_BASE_URL", *OWN}, {})
     assert "selectedType must be gemini-api-key" in both.notes[0]
 
 

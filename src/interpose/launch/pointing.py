@@ -20,7 +20,7 @@ from interpose.secrets.masking import mask_text
 CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
 
 BASE_URL_VARIABLE = "INTERPOSE_BASE_URL"
-"""Tells every agent this launch's base URL, for providers that its owner has configured: `{env:INTERPOSE_BASE_URL}/v1`."""
+"""Holds the base URL of this launch, for providers that an agent's owner has configured."""
 
 GEMINI_SETTINGS = "gemini-defaults.json"
 """The name of the settings file that Gemini CLI is given."""
@@ -77,7 +77,9 @@ def point(command: Sequence[str], base_url: str, environ: Mapping[str, str], set
     """How to run `command` so that its model requests go to `base_url`, which has no slash at its end.
 
     Agents are known by the name of the program, also behind npx, bunx, uvx and pnpx; any other program gets the
-    variables that the SDKs read. All get INTERPOSE_BASE_URL, which a configuration of their own may name. Raises MisuseError for an empty command.
+    variables that the SDKs read. All get INTERPOSE_BASE_URL, which a configuration of their own may name.
+
+    Raises MisuseError for an empty command.
     """
     if not command:
         raise MisuseError("there is no command to run: name one, such as `claude`")
