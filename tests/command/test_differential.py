@@ -319,7 +319,7 @@ class Lines:
         operator = self._pick(">", ">>", "2>", ">|", "&>", "> ", ">& ", "2>>", "1>", "&>>")
         if self._random.random() < 0.3:
             return self._pick(
-                "2>&1", "</dev/null", "2>/dev/null", "<&-", ">&2", "2>&-", "<<<x", '<<< "$X"', "3>&1", "2>&1 >f"
+                "2>&1", "</dev/null", "2>/dev/null", "<&-", ">&2", "3>&-", "<<<x", '<<< "$X"', "3>&1", "2>&1 >f"
             )
         return operator + target
 

@@ -369,7 +369,7 @@ class Runner:
                 state.cwds = None
                 return same(state)
             case "eval":
-                return self._joined([word for word in words if word.text != "--"], state, ("eval",))
+                return self._joined(words[1:] if words[:1] == (Word("--"),) else words, state, ("eval",))
             case "source" | ".":
                 return self._source(name, words, state)
             case "exit" | "return" | "break" | "continue" | "logout":

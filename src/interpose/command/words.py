@@ -422,7 +422,7 @@ def _split_value(
         if piece.kind != "text":
             current = [*(current or []), piece._replace(many=True) if piece.kind == "dynamic" else piece]
             continue
-        if not split:
+        if not split or "\\" in piece.text:  # a backslash from an expansion may quote in a glob, or may not
             current = [*(current or []), Piece("dynamic", atom.text, many=True)]
             continue
         for position, part in enumerate(re.split(r"[ \t\n]+", piece.text)):
