@@ -1,0 +1,266 @@
+"""The driver that other drivers extend: it implements every contract of a driver and leaves the tools to them.
+
+Knows: how prompts, extraction, the middleware list and the tools come together. Does not know: any concern, and what
+the tools do.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from interpose.chain.chain import Chain, Linked, Serves
+from interpose.contracts.drivers import (
+    Driver,
+    DriverResponse,
+    NativeToolContext,
+    SupportsNativeTools,
+    SupportsStreaming,
+    Tool,
+    ToolApi,
+    ToolDriver,
+)
+from interpose.contracts.errors import MisuseError
+from interpose.contracts.sheet import DriverMeta
+from interpose.contracts.tools import Arguments, Call, SupportsToolMiddleware, ToolMiddleware
+from interpose.drivers.attempt import Attempt
+from interpose.drivers.calls import ProposedCall, is_whole_call, might_be_call
+from interpose.drivers.extraction import DEFAULT_EXTRACTION, ExtractionStrategy, Reply
+from interpose.drivers.prompts import PromptStrategy
+from interpose.drivers.replies import Answered, Reading, Steps, Wording, failed, is_ours, read, steps, succeeded
+from interpose.kernel.boundary import guarded
+from interpose.secrets.masking import mask_text
+
+
+class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools, SupportsStreaming):
+    """Everything but the tools: a subclass gives `meta`, `list_tools` and `execute_tool`.
+
+    `middleware` is the list around every call, outermost first. `prompts` are the texts, `extraction` the shapes of
+    replies, first claimer wins. `redact` takes secrets out of what a failure tells the model. `late_rewrite` lets a
+    middleware inside of the policy change a call without its being judged again. `serves="async"` takes middlewares
+    that are async only, and has no sync calls.
+
+    Keeps no history and nothing of a call: any thread may call, many at once. A subclass that does not call
+    `super().__init__` has an empty list and the defaults.
+    """
+
+    _chain: Chain | None = None
+    _prompts: PromptStrategy | None = None
+    _extraction: tuple[ExtractionStrategy, ...] = DEFAULT_EXTRACTION
+    _redact: Callable[[str], str] = staticmethod(mask_text)
+    _late_rewrite: bool = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if isinstance(getattr(cls, "meta", None), DriverMeta):
+            cls.meta = DriverMeta.of(cls)
+
+    def __init__(
+        self,
+        *,
+        middleware: Iterable[ToolMiddleware | Linked] = (),
+        prompts: PromptStrategy | None = None,
+        extraction: Iterable[ExtractionStrategy] = DEFAULT_EXTRACTION,
+        redact: Callable[[str], str] = mask_text,
+        late_rewrite: bool = False,
+        serves: Serves = "both",
+    ) -> None:
+        self._chain = Chain(middleware, serves=serves)
+        self._prompts = prompts
+        self._extraction = tuple(extraction)
+        self._redact = redact
+        self._late_rewrite = late_rewrite
+
+    @property
+    def middleware(self) -> tuple[ToolMiddleware, ...]:
+        """The list in the order in which it sees a call."""
+        return self._list().middlewares
+
+    @property
+    def prompts(self) -> PromptStrategy:
+        """The texts in use."""
+        return self._prompts or PromptStrategy.default()
+
+    def add_middleware(self, middleware: ToolMiddleware | Linked) -> None:
+        """Appends, innermost unless links say otherwise; calls on their way do not see it.
+
+        Raises ValueError when the very instance is already in the list, TypeError when it cannot serve.
+        """
+        self._list().add(middleware)
+
+    def explain_middleware(self) -> str:
+        """The order of the list in words, and the reason for each place."""
+        return self._list().explain()
+
+    def offered_tools(self) -> Sequence[Tool]:
+        """The tools as they come out of the list; what it leaves out cannot be called."""
+        tools = tuple(self.list_tools())
+        return tuple(self._list().list_tools(lambda: tools))
+
+    def invoke_tool(self, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
+        """Runs the list around the tool and returns what the outermost returns; raises what it raises.
+
+        Raises UnknownToolError for a tool that is not offered, or a name rewritten to one that there is not.
+        """
+        return self._run(self._attempt(call_id), tool_name, arguments)
+
+    async def invoke_tool_async(self, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
+        """As `invoke_tool`, from an event loop."""
+        return await self._run_async(self._attempt(call_id), tool_name, arguments)
+
+    def get_function_description(self, model_name: str | None = None) -> str:  # noqa: ARG002 - one text for all
+        """The offered tools as one JSON object."""
+        return self.prompts.function_description(self.offered_tools())
+
+    def get_driver_system_message(self, model_name: str | None = None) -> str:  # noqa: ARG002 - one text for all
+        """The offered tools and how to call them in plain text."""
+        return self.prompts.driver_system_message(self.offered_tools())
+
+    def get_native_tool_context(self, model_name: str | None = None, *, api: ToolApi = "openai") -> NativeToolContext:
+        """The offered tools in the shape of a provider's API, or in words for a model that has no native tools."""
+        if not self.prompts.has_native_tools(model_name):
+            return NativeToolContext(self.get_driver_system_message(model_name), None)
+
+        told = _openai_tool if api == "openai" else _anthropic_tool
+        return NativeToolContext(self.prompts.native_system_message, tuple(told(tool) for tool in self.offered_tools()))
+
+    def might_be_tool_call(self, partial: str) -> bool:
+        """Whether the text so far holds a call or may become one; cheap."""
+        return might_be_call(partial, self.prompts)
+
+    def is_complete_tool_call(self, text: str) -> bool:
+        """Whether the text is one whole call and nothing else."""
+        return is_whole_call(text, self.prompts)
+
+    def process_llm_response(self, llm_response: Reply | None, *, streaming: bool = False) -> DriverResponse:
+        """Runs the calls in a reply, a text or a message, and says what the model is to be told.
+
+        A call that fails, in the tool or in a middleware, is in the response; what is no Exception is raised. With
+        `streaming` nothing runs before the reply is whole. Raises MisuseError for what is neither text nor object.
+        """
+        running = self._steps(llm_response, streaming=streaming)
+        try:
+            call = next(running)
+            while True:
+                call = running.send(self._answer(call))
+        except StopIteration as stop:
+            return _response_of(stop)
+
+    async def process_llm_response_async(
+        self, llm_response: Reply | None, *, streaming: bool = False
+    ) -> DriverResponse:
+        """As `process_llm_response`, from an event loop."""
+        running = self._steps(llm_response, streaming=streaming)
+        try:
+            call = next(running)
+            while True:
+                call = running.send(await self._answer_async(call))
+        except StopIteration as stop:
+            return _response_of(stop)
+
+    @property
+    def _wording(self) -> Wording:
+        return Wording(self.prompts, self._redact)
+
+    def _list(self) -> Chain:
+        chain = self._chain
+        if chain is None:  # a subclass did not call super().__init__; the first thread to come makes it
+            own: Chain = vars(self).setdefault("_chain", Chain())
+            return own
+        return chain
+
+    def _attempt(self, call_id: str) -> Attempt:
+        tools = tuple(self.list_tools())
+        offered = self._list().list_tools(lambda: tools)
+        return Attempt(
+            Call(call_id),
+            known=(tool.name for tool in tools),
+            offered=(tool.name for tool in offered),
+            late_rewrite=self._late_rewrite,
+        )
+
+    def _run(self, attempt: Attempt, tool_name: str, arguments: Arguments) -> Any:
+        attempt.admit(tool_name)
+        return self._list().call(
+            tool_name, arguments, lambda name, own: attempt.terminal(name, own, self._reach), attempt.call
+        )
+
+    async def _run_async(self, attempt: Attempt, tool_name: str, arguments: Arguments) -> Any:
+        attempt.admit(tool_name)
+        return await self._list().call_async(
+            tool_name, arguments, lambda name, own: attempt.terminal_async(name, own, self._reach_async), attempt.call
+        )
+
+    def _reach(self, tool_name: str, arguments: dict[str, Any], _call_id: str) -> Any:
+        return self.execute_tool(tool_name, arguments)
+
+    async def _reach_async(self, tool_name: str, arguments: dict[str, Any], _call_id: str) -> Any:
+        return await self.execute_tool_async(tool_name, arguments)
+
+    def _steps(self, reply: Reply | None, *, streaming: bool) -> Steps:
+        reading = self._reading(reply, streaming=streaming)
+        if reading is None:
+            return DriverResponse()
+        return (yield from steps(reading, self._wording))
+
+    def _reading(self, reply: Any, *, streaming: bool) -> Reading | None:
+        if reply is None:
+            return None
+        if not isinstance(reply, str | Mapping):
+            kind = type(reply).__name__
+            raise MisuseError(f"a reply of type {kind}: expected the reply's text, or its message as a JSON object")
+
+        reading = read(reply, self._extraction, self.prompts, streaming=streaming)
+        if reading is None or not is_ours(reading, self._offered_or(reading), self.prompts):
+            return None
+        return reading
+
+    def _offered_or(self, reading: Reading) -> frozenset[str]:
+        """The names of the offered tools; when they cannot be had, the reply's own, so that its calls tell why."""
+        return guarded(
+            lambda: frozenset(tool.name for tool in self.offered_tools()),
+            failure=lambda _: frozenset(call.tool_name for call in reading.calls),
+        )
+
+    def _answer(self, call: ProposedCall) -> Answered:
+        started = time.monotonic()
+        attempt: Attempt | None = None
+        try:
+            attempt = self._attempt(call.call_id or "")
+            result = self._run(attempt, call.tool_name, call.arguments)
+            return succeeded(call, attempt, result, _ms_since(started))
+        except Exception as error:  # noqa: BLE001 - tools and middlewares are foreign; the call counts as failed
+            return failed(call, attempt, error, _ms_since(started), self._wording)
+        finally:
+            if attempt is not None:
+                attempt.forget()
+
+    async def _answer_async(self, call: ProposedCall) -> Answered:
+        started = time.monotonic()
+        attempt: Attempt | None = None
+        try:
+            attempt = self._attempt(call.call_id or "")
+            result = await self._run_async(attempt, call.tool_name, call.arguments)
+            return succeeded(call, attempt, result, _ms_since(started))
+        except Exception as error:  # noqa: BLE001 - tools and middlewares are foreign; the call counts as failed
+            return failed(call, attempt, error, _ms_since(started), self._wording)
+        finally:
+            if attempt is not None:
+                attempt.forget()
+
+
+def _ms_since(started: float) -> float:
+    return (time.monotonic() - started) * 1000
+
+
+def _response_of(stop: StopIteration) -> DriverResponse:
+    response: DriverResponse = stop.value
+    return response
+
+
+def _openai_tool(tool: Tool) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema()}
+    return {"type": "function", "function": function}
+
+
+def _anthropic_tool(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema()}

@@ -1,0 +1,37 @@
+"""How one driver reaches another: always through the other's own middleware list.
+
+Knows: who has a list and who has none. Does not know: orchestrators, names, labels. For drivers that hand calls on.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from interpose.contracts.drivers import Tool, ToolDriver
+from interpose.contracts.tools import Arguments, SupportsToolMiddleware
+from interpose.drivers.base import BaseDriver
+
+
+def tools_of(driver: ToolDriver) -> Sequence[Tool]:
+    """The tools as the driver's list offers them; all of them where it has none."""
+    return driver.offered_tools() if isinstance(driver, SupportsToolMiddleware) else driver.list_tools()
+
+
+def invoke(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
+    """Runs the driver's tool inside its list, or as it is where it has none; raises what it raises.
+
+    With `call_id` the list sees it as the same call that another list has seen.
+    """
+    if isinstance(driver, BaseDriver):
+        return driver.invoke_tool(tool_name, arguments, call_id=call_id)
+    if isinstance(driver, SupportsToolMiddleware):
+        return driver.invoke_tool(tool_name, arguments)
+    return driver.execute_tool(tool_name, dict(arguments))
+
+
+async def invoke_async(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
+    """As `invoke`, from an event loop."""
+    if isinstance(driver, BaseDriver):
+        return await driver.invoke_tool_async(tool_name, arguments, call_id=call_id)
+    if isinstance(driver, SupportsToolMiddleware):
+        return await driver.invoke_tool_async(tool_name, arguments)
+    return await driver.execute_tool_async(tool_name, dict(arguments))

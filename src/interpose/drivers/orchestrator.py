@@ -1,0 +1,181 @@
+"""Several drivers as one: labels, names, nesting.
+
+Knows: which child a name belongs to, and that a child is reached through its own list. Does not know: what children
+do; it shows its own capabilities, not theirs.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from interpose.chain.chain import Linked
+from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthcheck, Tool, ToolDriver
+from interpose.contracts.errors import UnknownToolError
+from interpose.contracts.sheet import DriverMeta
+from interpose.contracts.tools import Arguments, SupportsToolMiddleware, ToolMiddleware
+from interpose.drivers.base import BaseDriver
+from interpose.drivers.children import invoke, invoke_async, tools_of
+from interpose.drivers.prompts import PromptStrategy
+from interpose.kernel.boundary import fault_line, guarded
+
+_log = logging.getLogger(__name__)
+
+_SEPARATOR = "__"
+_LABEL = re.compile(r"(?!.*__)[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9-])?")
+
+
+class Orchestrator(BaseDriver, SupportsHealthcheck):
+    """A driver made of labelled drivers; itself a driver, so orchestrators nest.
+
+    With one child its tools keep their names; with several each is `label__name` and its description begins with
+    `[label]`. A child with a middleware list is reached through it, so no call gets past a list on its way. A child
+    without one is protected by the list of the orchestrator above it. A model that names an unknown tool is told which
+    there are.
+
+    Children may be added and removed by any thread at any time; a call keeps the children it started with.
+    """
+
+    meta = DriverMeta("interpose.orchestrator", "Orchestrator", "1")
+
+    def __init__(
+        self,
+        drivers: Mapping[str, ToolDriver] | None = None,
+        *,
+        middleware: Iterable[ToolMiddleware | Linked] = (),
+        prompts: PromptStrategy | None = None,
+        **settings: Any,
+    ) -> None:
+        asking = replace(prompts or PromptStrategy.default(), unknown_tool="retry_with_list")
+        super().__init__(middleware=middleware, prompts=asking, **settings)
+        self._changing = threading.Lock()
+        self._children: Mapping[str, ToolDriver] = MappingProxyType({})
+        for label, driver in (drivers or {}).items():
+            self.add_driver(driver, label=label)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the children, in the order in which they were added."""
+        return tuple(self._children)
+
+    @property
+    def drivers(self) -> Mapping[str, ToolDriver]:
+        """The children by label; a view that does not change."""
+        return self._children
+
+    def add_driver(self, driver: ToolDriver, *, label: str) -> None:
+        """Adds a child. A middleware that is in both lists is told in the log: it will see each call twice.
+
+        Raises ValueError for a label that is taken or no label, or a driver that holds this one; TypeError for what is
+        no tool driver.
+        """
+        if not isinstance(driver, ToolDriver):
+            raise TypeError(f"{driver!r} is no tool driver: expected list_tools() and execute_tool(name, arguments)")
+        if not _LABEL.fullmatch(label):
+            raise ValueError(
+                f"{label!r} is no label: expected letters, digits, '-' and '_', without '__' and no '_' at either end"
+            )
+        if any(inner is self for inner in _tree(driver)):
+            raise ValueError(f"the driver labelled {label!r} holds this orchestrator: calls would go in a circle")
+
+        with self._changing:
+            if label in self._children:
+                raise ValueError(f"the label {label!r} is taken: labels are unique, remove_driver({label!r}) frees it")
+            self._children = MappingProxyType({**self._children, label: driver})
+        _warn_of_repeats(self.middleware, driver, label)
+
+    def remove_driver(self, label: str) -> ToolDriver | None:
+        """Takes a child out and returns it; None when no child has the label. Calls on their way finish."""
+        with self._changing:
+            driver = self._children.get(label)
+            self._children = MappingProxyType({name: each for name, each in self._children.items() if name != label})
+        return driver
+
+    def add_middleware(self, middleware: ToolMiddleware | Linked) -> None:
+        """As in every driver; one that a child has too is told in the log."""
+        super().add_middleware(middleware)
+        own = middleware.middleware if isinstance(middleware, Linked) else middleware
+        for label, driver in self._children.items():
+            _warn_of_repeats((own,), driver, label)
+
+    def list_tools(self) -> Sequence[Tool]:
+        """What every child offers, named for this level."""
+        children = self._children
+        if len(children) == 1:
+            return tuple(tool for driver in children.values() for tool in tools_of(driver))
+        return tuple(_labelled(tool, label) for label, driver in children.items() for tool in tools_of(driver))
+
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+        """Runs a child's tool through the child's own list; raises UnknownToolError where no child has the name."""
+        return self._reach(tool_name, arguments, "")
+
+    async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+        """As `execute_tool`, from an event loop."""
+        return await self._reach_async(tool_name, arguments, "")
+
+    def healthcheck(self) -> Health:
+        """The worst of the children that can say how they are; ok when there are none. One that raises is an error."""
+        parts = {
+            label: _health(driver)
+            for label, driver in self._children.items()
+            if isinstance(driver, SupportsHealthcheck)
+        }
+        worst = max(
+            (part.status for part in parts.values()), key=lambda status: status.severity, default=HealthStatus.OK
+        )
+        ill = [
+            f"{label}: {part.detail or part.status}"
+            for label, part in parts.items()
+            if part.status is not HealthStatus.OK
+        ]
+        return Health(worst, "; ".join(ill), parts)
+
+    def _reach(self, tool_name: str, arguments: Arguments, call_id: str) -> Any:
+        driver, name = self._resolved(tool_name)
+        return invoke(driver, name, arguments, call_id=call_id)
+
+    async def _reach_async(self, tool_name: str, arguments: Arguments, call_id: str) -> Any:
+        driver, name = self._resolved(tool_name)
+        return await invoke_async(driver, name, arguments, call_id=call_id)
+
+    def _resolved(self, tool_name: str) -> tuple[ToolDriver, str]:
+        """The child and its own name of the tool."""
+        children = self._children
+        if len(children) == 1:
+            return next(iter(children.values())), tool_name
+
+        label, separator, name = tool_name.partition(_SEPARATOR)
+        if not separator or label not in children:
+            raise UnknownToolError(tool_name, (tool.name for tool in self.list_tools()))
+        return children[label], name
+
+
+def _labelled(tool: Tool, label: str) -> Tool:
+    return replace(tool, name=f"{label}{_SEPARATOR}{tool.name}", description=f"[{label}] {tool.description}")
+
+
+def _health(driver: SupportsHealthcheck) -> Health:
+    return guarded(driver.healthcheck, failure=lambda error: Health(HealthStatus.ERROR, fault_line(error)))
+
+
+def _tree(driver: ToolDriver) -> Iterator[ToolDriver]:
+    yield driver
+    if isinstance(driver, Orchestrator):
+        for child in driver.drivers.values():
+            yield from _tree(child)
+
+
+def _warn_of_repeats(middlewares: Sequence[ToolMiddleware], driver: ToolDriver, label: str) -> None:
+    for inner in _tree(driver):
+        if not isinstance(inner, SupportsToolMiddleware):
+            continue
+        for middleware in middlewares:
+            if any(each is middleware for each in inner.middleware):
+                _log.warning(
+                    "%s is in the orchestrator's list and in that of %r: it sees each of its calls twice",
+                    type(middleware).__name__,
+                    label,
+                )
