@@ -218,4 +218,5 @@ def test_hints_are_one_line_each_and_name_the_base_url() -> None:
     assert list(hints) == ["Claude Code", "Codex", "Gemini CLI", "opencode", "OpenAI SDK", "Anthropic SDK"]
     assert hints["Claude Code"] == f"ANTHROPIC_BASE_URL={BASE} claude"
     assert hints["OpenAI SDK"] == f'OpenAI(base_url="{BASE}/v1")'
+    assert hints.pop("Gemini CLI") == "interpose run -- gemini"
     assert all(BASE in line and "\n" not in line for line in hints.values())

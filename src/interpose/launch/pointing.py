@@ -119,13 +119,14 @@ def point(command: Sequence[str], base_url: str, environ: Mapping[str, str], set
 
 
 def hint_lines(base_url: str) -> tuple[Hint, ...]:
-    """One line each for the agents and SDKs that people use most, to be typed or pasted as it is."""
+    """One line each for the agents and SDKs that people use most, to be typed or pasted as it is, in the folder."""
     base_url = base_url.rstrip("/")
     config = json.dumps(_opencode_config(base_url, {}), separators=(",", ":"))
     return (
         Hint("Claude Code", f"ANTHROPIC_BASE_URL={shlex.quote(base_url)} claude"),
         Hint("Codex", shlex.join(["codex", *_codex_arguments(base_url)])),
-        Hint("Gemini CLI", f"GOOGLE_GEMINI_BASE_URL={shlex.quote(base_url)} gemini"),
+        # Its variable alone makes it choose a way to sign in that it then refuses: it needs a file of ours.
+        Hint("Gemini CLI", "interpose run -- gemini"),
         Hint("opencode", f"OPENCODE_CONFIG_CONTENT={shlex.quote(config)} opencode"),
         Hint("OpenAI SDK", f'OpenAI(base_url="{base_url}/v1")'),
         Hint("Anthropic SDK", f'Anthropic(base_url="{base_url}")'),
