@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from interpose.contracts.journal import Record
+from interpose.contracts.json import JsonObject
 from interpose.contracts.stages import Point
 from interpose.contracts.verdict import Verdict
 
@@ -79,6 +80,32 @@ class Journal(Protocol):
 
     def flush(self, timeout_s: float = 5.0) -> bool:
         """Waits until what was written so far is committed; False when that took longer than `timeout_s`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """One call that waits for a person's yes.
+
+    Attributes:
+        tool_name: the tool as it will be called.
+        arguments: exactly what it will be called with.
+        digest: `call_digest` of the two; a yes is a yes to this digest and to nothing else.
+        reason: why a person is asked, or "".
+    """
+
+    tool_name: str
+    arguments: JsonObject
+    digest: str
+    reason: str = ""
+
+
+@runtime_checkable
+class Approvals(Protocol):
+    """Asks the person. It waits, so an event loop asks in a thread."""
+
+    def ask(self, request: ApprovalRequest, *, timeout_s: float) -> bool | None:
+        """True for yes, False for no, None when nobody answered in `timeout_s`. Any thread may ask, many at once."""
         ...
 
 
