@@ -13,16 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from interpose.assembly.middleware import default_middleware
     from interpose.assembly.protection import LoadedPolicy, load_policy, protect
     from interpose.contracts.errors import Refused
 
-__all__ = ("LoadedPolicy", "Refused", "__version__", "load_policy", "protect")
+__all__ = ("LoadedPolicy", "Refused", "__version__", "default_middleware", "load_policy", "protect")
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "LoadedPolicy": "interpose.assembly.protection",
     "Refused": "interpose.contracts.errors",
+    "default_middleware": "interpose.assembly.middleware",
     "load_policy": "interpose.assembly.protection",
     "protect": "interpose.assembly.protection",
 }

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from interpose.contracts.ports import Launch, Policy
+from interpose.contracts.ports import ApprovalRequest, Launch, Policy
 from interpose.contracts.stages import Point
 from interpose.contracts.verdict import Refusal, Verdict
 
@@ -22,6 +22,10 @@ def refuse(point: Point, reason: str = "no", handler: str = "fake", action: str 
     """A refusal by one handler."""
     annotations = getattr(point, "annotations", ())
     return Verdict(action, point.stage, "refused", Refusal(handler, reason), annotations=annotations)
+
+
+def nobody(_request: ApprovalRequest) -> None:
+    """The answer of a person who is not there."""
 
 
 class FakePolicy:
@@ -111,6 +115,27 @@ class FakeWorkspaces:
     def policy(self, root: str | None) -> Policy:
         """The policy of `root`."""
         return self._policies.get(root, self._default)
+
+
+class FakeApprovals:
+    """The port `Approvals`: answers at once with a function; without one nobody answers. Any thread may ask."""
+
+    def __init__(self, answer: Callable[[ApprovalRequest], bool | None] = nobody) -> None:
+        self._answer = answer
+        self._lock = threading.Lock()
+        self._requests: list[ApprovalRequest] = []
+
+    @property
+    def requests(self) -> tuple[ApprovalRequest, ...]:
+        """Everything that was asked, in order."""
+        with self._lock:
+            return tuple(self._requests)
+
+    def ask(self, request: ApprovalRequest, *, timeout_s: float) -> bool | None:  # noqa: ARG002 - the port's
+        """What the function answers; `timeout_s` is not waited for."""
+        with self._lock:
+            self._requests.append(request)
+        return self._answer(request)
 
 
 class FakePause:

@@ -8,13 +8,13 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from interpose.contracts.digest import call_digest
 from interpose.contracts.ports import Policy
 from interpose.contracts.stages import Annotation, Context, ToolCall, ToolResult
-from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware
+from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware, Withheld
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.contracts.wording import annotated, refusal_text, withheld_text
 
@@ -35,6 +35,7 @@ _Steps: TypeAlias = Generator[ToolCall | ToolResult | _Act, Any, Any]
 RefusedWith: TypeAlias = Callable[[ToolCall | ToolResult, Verdict], Any]
 """What a caller gets in place of a refused call's or result's own; may raise instead."""
 
+_LateSteps: TypeAlias = Generator[ToolCall | ToolResult | _Act, Any, Withheld | None]
 _Judging: TypeAlias = Generator[ToolCall | ToolResult | _Act, Any, Verdict]
 
 
@@ -48,7 +49,9 @@ class PolicyMiddleware(ToolMiddleware):
 
     `context` is who acts and where, or a function that says so for each call. `judge_results` off leaves results
     alone. `refused` makes what stands in the place of a refused call or result, instead of the sentence; what it
-    raises reaches the caller. One instance may serve many drivers and threads at once.
+    raises reaches the caller. A call that a middleware further in changes is judged once more when its driver asks, and
+    refused where that verdict refuses or would change it again. One instance may serve many drivers and threads at
+    once.
     """
 
     def __init__(
@@ -66,41 +69,11 @@ class PolicyMiddleware(ToolMiddleware):
 
     def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
         """Asks `policy.judge`; not to be called on the runtime's loop thread."""
-        steps = self._steps(tool_name, arguments, call_next.call)
-        try:
-            wanted = next(steps)
-            while True:
-                try:
-                    answer = (
-                        call_next(wanted.tool_name, wanted.arguments)
-                        if isinstance(wanted, _Act)
-                        else self._policy.judge(wanted)
-                    )
-                except BaseException as error:  # noqa: BLE001 - handed to the steps, which refuse or raise it on
-                    wanted = steps.throw(error)
-                else:
-                    wanted = steps.send(answer)
-        except StopIteration as stop:
-            return stop.value
+        return _driven(self._steps(tool_name, arguments, call_next.call), self._policy, call_next)
 
     async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
         """As `on_execute_tool`, asking `policy.judge_async`."""
-        steps = self._steps(tool_name, arguments, call_next.call)
-        try:
-            wanted = next(steps)
-            while True:
-                try:
-                    answer = (
-                        await call_next(wanted.tool_name, wanted.arguments)
-                        if isinstance(wanted, _Act)
-                        else await self._policy.judge_async(wanted)
-                    )
-                except BaseException as error:  # noqa: BLE001 - handed to the steps, which refuse or raise it on
-                    wanted = steps.throw(error)
-                else:
-                    wanted = steps.send(answer)
-        except StopIteration as stop:
-            return stop.value
+        return await _driven_async(self._steps(tool_name, arguments, call_next.call), self._policy, call_next)
 
     def _steps(self, tool_name: str, arguments: Arguments, call: Call) -> _Steps:
         call.call_id = call.call_id or f"call_{uuid.uuid4().hex}"
@@ -111,13 +84,23 @@ class PolicyMiddleware(ToolMiddleware):
             return self._refused(proposed, verdict)
 
         final = arguments if verdict.arguments is None else verdict.arguments
+        late = _LateJudge(self._policy, self._late_steps, call, ToolCall(context, call.call_id, tool_name, final))
         call.judged_digest = call_digest(tool_name, final)
+        call.late_judge = late
         started = time.monotonic()
 
         def came_back(output: str, *, is_error: bool) -> ToolResult:
             elapsed_ms = (time.monotonic() - started) * 1000
+            ran, annotations = late.ran, (*verdict.annotations, *late.annotations)
             return ToolResult(
-                context, call.call_id, tool_name, final, output, is_error, elapsed_ms, annotations=verdict.annotations
+                context,
+                call.call_id,
+                ran.tool_name,
+                ran.arguments,
+                output,
+                is_error,
+                elapsed_ms,
+                annotations=annotations,
             )
 
         try:
@@ -127,13 +110,23 @@ class PolicyMiddleware(ToolMiddleware):
                 yield from self._judged(came_back(str(error) or type(error).__name__, is_error=True))
             raise
         if not self._judge_results:
-            return _with_annotations(result, verdict.annotations)
+            return _with_annotations(result, (*verdict.annotations, *late.annotations))
 
         returned = came_back(_text(result), is_error=False)
         back = yield from self._judged(returned)
         if back.refusal is not None:
             return self._refused(returned, back)
         return _with_annotations(result, back.annotations)
+
+    def _late_steps(self, late: "_LateJudge", changed: ToolCall) -> _LateSteps:
+        verdict = yield from self._judged(changed)
+        if verdict.arguments is not None:
+            refusal = _changed_twice(late.ran, changed, verdict.arguments)
+            verdict = replace(verdict, outcome="refused", arguments=None, refusal=refusal)
+        if verdict.refusal is not None:
+            return Withheld(self._refused(changed, verdict))
+        late.accept(changed, verdict)
+        return None
 
     def _judged(self, point: ToolCall | ToolResult) -> _Judging:
         try:
@@ -154,6 +147,81 @@ class PolicyMiddleware(ToolMiddleware):
         given = point.annotations if isinstance(point, ToolResult) else ()
         refusal = Refusal(type(self._policy).__name__, f"the policy could not judge: {problem}")
         return Verdict("", point.stage, "refused", refusal, annotations=given)
+
+
+class _LateJudge:
+    """Of one call: judges what a middleware further in has made of it. `ran` is the form that was judged last."""
+
+    def __init__(
+        self, policy: Policy, steps: Callable[["_LateJudge", ToolCall], _LateSteps], call: Call, judged: ToolCall
+    ) -> None:
+        self.ran = judged
+        self.annotations: tuple[Annotation, ...] = ()
+        self._policy = policy
+        self._steps = steps
+        self._call = call
+
+    def judge(self, tool_name: str, arguments: Arguments) -> Withheld | None:
+        withheld: Withheld | None = _driven(self._steps(self, self._changed(tool_name, arguments)), self._policy)
+        return withheld
+
+    async def judge_async(self, tool_name: str, arguments: Arguments) -> Withheld | None:
+        steps = self._steps(self, self._changed(tool_name, arguments))
+        withheld: Withheld | None = await _driven_async(steps, self._policy)
+        return withheld
+
+    def accept(self, changed: ToolCall, verdict: Verdict) -> None:
+        self.ran = changed
+        self.annotations += verdict.annotations
+        self._call.judged_digest = call_digest(changed.tool_name, changed.arguments)
+
+    def _changed(self, tool_name: str, arguments: Arguments) -> ToolCall:
+        return replace(self.ran, tool_name=tool_name, arguments=arguments)
+
+
+def _driven(steps: _Steps | _LateSteps, policy: Policy, call_next: CallNext | None = None) -> Any:
+    try:
+        wanted = next(steps)
+        while True:
+            try:
+                if isinstance(wanted, _Act):
+                    assert call_next is not None  # noqa: S101 - late steps do not act
+                    answer = call_next(wanted.tool_name, wanted.arguments)
+                else:
+                    answer = policy.judge(wanted)
+            except BaseException as error:  # noqa: BLE001 - handed to the steps, which refuse or raise it on
+                wanted = steps.throw(error)
+            else:
+                wanted = steps.send(answer)
+    except StopIteration as stop:
+        return stop.value
+
+
+async def _driven_async(steps: _Steps | _LateSteps, policy: Policy, call_next: CallNextAsync | None = None) -> Any:
+    try:
+        wanted = next(steps)
+        while True:
+            try:
+                if isinstance(wanted, _Act):
+                    assert call_next is not None  # noqa: S101 - late steps do not act
+                    answer = await call_next(wanted.tool_name, wanted.arguments)
+                else:
+                    answer = await policy.judge_async(wanted)
+            except BaseException as error:  # noqa: BLE001 - handed to the steps, which refuse or raise it on
+                wanted = steps.throw(error)
+            else:
+                wanted = steps.send(answer)
+    except StopIteration as stop:
+        return stop.value
+
+
+def _changed_twice(judged: ToolCall, changed: ToolCall, wanted: Arguments) -> Refusal:
+    return Refusal(
+        PolicyMiddleware.__name__,
+        "a middleware further in changed the call, and the policy would change it again: "
+        f"judged as {judged.tool_name} {_text(judged.arguments)}, "
+        f"changed to {changed.tool_name} {_text(changed.arguments)}, wanted as {_text(wanted)}",
+    )
 
 
 def _sentence(point: ToolCall | ToolResult, verdict: Verdict) -> str:
