@@ -101,6 +101,7 @@ TOOLS: dict[str, Tool] = {
     "yq": Tool("read", Options.of(), skip=1),
     "sort": _read("kStTo", "key buffer-size field-separator output temporary-directory", writes=("-o", "--output")),
     "split": _read("abCln"),
+    "sudoedit": Tool("read", Options.of("ugh"), also=("write",)),
     "touch": Tool("write", Options.of("drt", "date reference time")),
     "truncate": Tool("write", Options.of("rs", "reference size")),
     "tee": Tool("write", Options.of()),
@@ -206,7 +207,11 @@ def _move(words: Sequence[Word]) -> list[Use]:
 
 def _link(words: Sequence[Word]) -> list[Use]:
     sources, written = _targets(parse_options(words, Options.of("tS", "target-directory suffix")))
-    return [*(Use(word, "read") for word in sources), *(Use(word, "write") for word in written)]
+    other_names: tuple[Access, ...] = ("read", "write")
+    return [
+        *(Use(word, access) for word in sources for access in other_names),
+        *(Use(word, "write") for word in written),
+    ]
 
 
 def _install(words: Sequence[Word]) -> list[Use]:

@@ -32,9 +32,10 @@ def canonical_path(path: str, *, cwd: str, home: str | None = None, blind: bool 
     (`same_file`). Never raises for a path that cannot exist. Thread-safe.
     """
     absolute = absolute_path(path, cwd=cwd, home=home)
-    if "\0" in absolute:
+    try:
+        real = unicodedata.normalize("NFC", os.path.realpath(absolute))
+    except ValueError:  # a zero byte, or half a character
         return unicodedata.normalize("NFC", posixpath.normpath(absolute))
-    real = unicodedata.normalize("NFC", os.path.realpath(absolute))
     if blind is None:
         blind = is_case_blind(real)
     return real.casefold() if blind else real

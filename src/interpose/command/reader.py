@@ -77,7 +77,10 @@ class CommandReader:
         return reading
 
     def _read(self, key: _Key) -> Reading:
-        source = key.text.encode("utf-8", "surrogateescape")
+        try:
+            source = key.text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return Reading(unknown=("the text holds half a Unicode character",))
         if len(source) > MAX_BYTES:
             return Reading(unknown=(f"the text has {len(source):,} bytes, more than {MAX_BYTES:,}",))
         variables: dict[str, Value] = {name: (Piece("text", value),) for name, value in key.env}
@@ -93,7 +96,7 @@ class CommandReader:
         parser: Parser | None = getattr(self._local, "parser", None)
         if parser is None:
             parser = self._local.parser = Parser(self._language)
-        source = text.encode("utf-8", "surrogateescape")
+        source = text.encode("utf-8", "surrogatepass")
         if len(source) > MAX_BYTES:
             return f"an inner text has {len(source):,} bytes, more than {MAX_BYTES:,}"
         if b"\0" in source or b"\r" in source:

@@ -5,15 +5,16 @@ Knows: the shell's built-ins and which room's table to ask. Does not know: synta
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
 
-from interpose.command.files import TOOLS, tool_files
-from interpose.command.git import git_call, git_files
+from interpose.command.builtin import Builtins
+from interpose.command.files import tool_files
+from interpose.command.git import GitCall, git_call, git_files
+from interpose.command.host import Host, run_joined, run_text
 from interpose.command.options import Options, parse_options
 from interpose.command.patches import read_patch
 from interpose.command.places import moved
-from interpose.command.reading import ACCESSES, Access, Depth, FileUse, SimpleCommand, Word
-from interpose.command.state import After, Piece, State, Stdin, Value, same
+from interpose.command.reading import ACCESSES, FileUse, SimpleCommand, Word
+from interpose.command.state import After, Piece, State, Stdin, same
 from interpose.command.words import value_of
 from interpose.command.wrappers import (
     OTHER_SHELLS,
@@ -28,46 +29,10 @@ from interpose.contracts.decisions import Unknown
 _WITHIN = frozenset({"time", "command", "builtin"})
 _RESERVED = frozenset({"{", "}", "!", "[[", "]]", "then", "else", "fi", "do", "done", "case", "esac", "in", "function"})
 _APPLY_PATCH = frozenset({"apply_patch", "applypatch"})
-_XARGS = Options.of(
-    "adEeIiLlnPs", "arg-file delimiter eof replace max-lines max-args max-procs max-chars process-slot-var"
-)
+_XARGS = Options.of("adEILnPs", "arg-file delimiter max-args max-procs max-chars process-slot-var")
+_ENV = Options.of("uCaS", "unset chdir argv0 split-string")
+_FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 _PARALLEL = Options.of("jaISNnLCd", "jobs arg-file delay joblog results timeout retries colsep sshlogin")
-
-
-class Host(Protocol):
-    """What the walk offers to the runner."""
-
-    def doubt(self, reason: str) -> None:
-        """Notes why something cannot be read."""
-        ...
-
-    def branch(self) -> None:
-        """Notes that not everything read must run."""
-        ...
-
-    def command(self, command: SimpleCommand) -> None:
-        """Notes a command."""
-        ...
-
-    def file(self, use: FileUse) -> None:
-        """Notes a file."""
-        ...
-
-    def use(self, word: Word, access: Access, by: str, state: State, depth: Depth = "file") -> None:
-        """Notes the file that a word names."""
-        ...
-
-    def text(self, text: str, state: State, wrappers: tuple[str, ...] | None = None) -> After:
-        """Reads a text as a program of its own."""
-        ...
-
-    def set(self, name: str, value: Value | None, state: State) -> None:
-        """Stores a variable."""
-        ...
-
-    def call_function(self, name: str, arguments: Sequence[Value] | None, state: State) -> After:
-        """Reads a function's body."""
-        ...
 
 
 class Runner:
@@ -76,17 +41,23 @@ class Runner:
     def __init__(self, host: Host) -> None:
         """A runner that reports to `host`."""
         self._host = host
+        self._builtins = Builtins(host)
         self._special: dict[str, Callable[[SimpleCommand, State], None]] = {
             "xargs": self._xargs,
             "find": self._find,
             "gfind": self._find,
             "git": self._git,
             "watch": self._watch,
+            "fd": self._fd,
+            "fdfind": self._fd,
             "su": self._dash_c,
+            "runuser": self._dash_c,
             "script": self._dash_c,
             "parallel": self._parallel,
             "bwrap": self._opaque_runner,
             "firejail": self._opaque_runner,
+            "at": self._opaque_runner,
+            "batch": self._opaque_runner,
         }
 
     def run(
@@ -106,13 +77,13 @@ class Runner:
         if not inside and words[0].text in state.functions:
             arguments = None if any(word.many for word in words[1:]) else [value_of(word) for word in words[1:]]
             return self._host.call_function(words[0].text, arguments, state)
-        after = None if inside else self._builtin(words[0].text, command.words, state)
-        if after is not None:
+        after = None if inside else self._builtins.run(words[0].text, command.words, state)
+        if after is not None and name != "exec":
             return after
         if not inside and name in _WITHIN:
             return self._within(name, command, state)
         self._program(name, command, state)
-        return same(state)
+        return after or same(state)
 
     def _within(self, name: str, command: SimpleCommand, state: State) -> After:
         """A word that runs the rest in this very shell."""
@@ -158,11 +129,8 @@ class Runner:
             self._host.use(use.word, use.access, command.text, state, use.depth)
 
     def _wrapper(self, name: str, command: SimpleCommand, state: State) -> None:
-        if name == "env" and any(word.text.startswith(("-S", "--split-string")) for word in command.words):
+        if name == "env" and parse_options(command.words, _ENV, permute=False).has("-S", "--split-string"):
             self._host.doubt("env -S splits a text of its own")
-            return
-        if name == "flock" and (text := parse_options(command.words, WRAPPERS[name].takes).values("-c", "--command")):
-            self._text(text[0], state.copy(), "flock -c", (*command.wrappers, name))
             return
         inner = unwrap(name, command.words)
         if inner.uncertain:
@@ -178,7 +146,11 @@ class Runner:
             variable, _, value = word.text.partition("=")
             self._host.set(variable, None if word.dynamic else (Piece("text", value),), place)
             place.exported.add(variable)
-        self.run(inner.words, place, (*command.wrappers, name), inside=name != "coproc")
+        wrappers = (*command.wrappers, name)
+        if name == "flock" and inner.words[0].text in ("-c", "--command") and len(inner.words) > 1:
+            run_text(self._host, inner.words[1], place, "flock -c", wrappers)
+            return
+        self.run(inner.words, place, wrappers, inside=name != "coproc")
 
     def _dynamic_inner(self, command: SimpleCommand) -> None:
         unknown = Word("…", dynamic=True, many=True)
@@ -193,7 +165,7 @@ class Runner:
             case "text" if call.word is not None:
                 many = any(word.many for word in call.arguments)
                 inner.positional = None if many else tuple(value_of(word) for word in call.arguments[1:])
-                self._text(call.word, inner, f"{name} -c", wrappers)
+                run_text(self._host, call.word, inner, f"{name} -c", wrappers)
             case "input":
                 many = any(word.many for word in call.arguments)
                 inner.positional = None if many else tuple(value_of(word) for word in call.arguments)
@@ -231,12 +203,6 @@ class Runner:
             return
         if command.words:
             self._host.use(command.words[0], "read", command.text, state)
-
-    def _text(self, word: Word, state: State, label: str, wrappers: tuple[str, ...]) -> None:
-        if word.dynamic:
-            self._host.doubt(f"{label} runs a text that is not known: {word.text[:60]!r}")
-            return
-        self._host.text(word.text, state, wrappers)
 
     def _xargs(self, command: SimpleCommand, state: State) -> None:
         parsed = parse_options(command.words, _XARGS, permute=False)
@@ -289,6 +255,34 @@ class Runner:
             place.cwds = moved(place.cwds, folder)
         for word, access, depth in git_files(call):
             self._host.use(word, access, command.text, place, depth)
+        self._git_runs(call, (*command.wrappers, "git"), place)
+
+    def _git_runs(self, call: GitCall, wrappers: tuple[str, ...], place: State) -> None:
+        """Subcommands that run a command of the caller."""
+        texts = [word.text for word in call.words]
+        match call.subcommand.text if call.subcommand is not None else "":
+            case "bisect" if texts[:1] == ["run"] and len(texts) > 1:
+                self.run(call.words[1:], place, wrappers, inside=True)
+            case "submodule" if "foreach" in texts:
+                words = [word for word in call.words[texts.index("foreach") + 1 :] if word.text != "--recursive"]
+                place.cwds = None
+                run_joined(self._host, words, _child(place), wrappers)
+            case "rebase":
+                for word in parse_options(call.words, Options.of("xsXC", "exec onto strategy")).values("-x", "--exec"):
+                    run_text(self._host, word, _child(place), "git rebase -x", wrappers)
+            case "filter-branch":
+                self._host.doubt("git filter-branch runs texts of its own")
+            case _:
+                return
+
+    def _fd(self, command: SimpleCommand, state: State) -> None:
+        texts = [word.text for word in command.words]
+        start = next((place for place, text in enumerate(texts) if text in _FD_RUNS), len(texts))
+        words = [_put(word, "{", Word(word.text, dynamic=True)) for word in command.words[start + 1 :]]
+        if words:
+            self._host.branch()
+            more = Word("…", dynamic=True, many=True)
+            self.run([*words, more], state.copy(), (*command.wrappers, command.name), inside=True)
 
     def _watch(self, command: SimpleCommand, state: State) -> None:
         parsed = parse_options(command.words, Options.of("nq", "interval equexit"), permute=False)
@@ -297,28 +291,23 @@ class Runner:
         if parsed.has("-x", "--exec"):
             self.run(parsed.operands, state.copy(), (*command.wrappers, "watch"), inside=True)
             return
-        self._joined(parsed.operands, _child(state), (*command.wrappers, "watch"))
-
-    def _joined(self, words: Sequence[Word], state: State, wrappers: tuple[str, ...]) -> After:
-        """Words that are put together with spaces and run as a text."""
-        if any(word.dynamic for word in words):
-            self._host.doubt(f"{wrappers[-1]} runs a text that is not known")
-            return same(state)
-        return self._host.text(" ".join(word.text for word in words), state, wrappers)
+        run_joined(self._host, parsed.operands, _child(state), (*command.wrappers, "watch"))
 
     def _dash_c(self, command: SimpleCommand, state: State) -> None:
         """Programs that run the value of `-c` (su, script)."""
-        parsed = parse_options(command.words, Options.of("cgGsTEmoI", "command group shell whitelist-environment"))
+        parsed = parse_options(command.words, Options.of("cgGsTEmoIu", "command group shell user"))
         place = _child(state)
-        if command.name == "su":
-            place.cwds = (
-                None if parsed.has("-l", "--login") or any(w.text == "-" for w in command.words) else place.cwds
-            )
+        if command.name != "script" and (parsed.has("-l", "--login") or Word("-") in command.words):
+            place.cwds = None
         for text in parsed.values("-c", "--command"):
-            self._text(text, place, f"{command.name} -c", (*command.wrappers, command.name))
+            run_text(self._host, text, place, f"{command.name} -c", (*command.wrappers, command.name))
+        first = parse_options(command.words, Options.of("cgGsTEmoIu", "user"), permute=False).operands
         if command.name == "script":
-            for word in parsed.operands[:1]:
+            for word in first[:1]:
                 self._host.use(word, "write", command.text, state)
+        inner = first[1:] if command.name == "script" else first if parsed.has("-u", "--user") else []
+        if inner and not inner[0].text.startswith("-"):
+            self.run(inner, place, (*command.wrappers, command.name), inside=True)
 
     def _parallel(self, command: SimpleCommand, state: State) -> None:
         parsed = parse_options(command.words, _PARALLEL, permute=False)
@@ -356,119 +345,6 @@ class Runner:
                 return
             for use in found:
                 self._host.file(replace(use, by=command.name))
-
-    # Built-ins.
-
-    def _builtin(self, name: str, words: tuple[Word, ...], state: State) -> After | None:
-        """What is known after a built-in; None when `name` is none that matters."""
-        match name:
-            case "cd" | "pushd":
-                return self._cd(words, state)
-            case "popd":
-                self._host.branch()
-                state.cwds = None
-                return same(state)
-            case "eval":
-                return self._joined(words[1:] if words[:1] == (Word("--"),) else words, state, ("eval",))
-            case "source" | ".":
-                return self._source(name, words, state)
-            case "exit" | "return" | "break" | "continue" | "logout":
-                self._host.branch()
-                dead = state.copy()
-                dead.dead = True
-                return same(dead)
-            case "exec" if words:
-                self._host.branch()
-                self._program(name, SimpleCommand(Word(name), words), state)
-                dead = state.copy()
-                dead.dead = True
-                return After(dead, state)
-            case "trap":
-                return self._trap(words, state)
-            case "alias" | "shopt" | "enable" | "bind" | "hash":
-                return self._options(name, words, state)
-            case _:
-                return self._variables(name, words, state)
-
-    def _variables(self, name: str, words: tuple[Word, ...], state: State) -> After | None:
-        match name:
-            case "set":
-                return self._set(words, state)
-            case "shift":
-                count = int(words[0].text) if words and words[0].plain and words[0].text.isdigit() else 1
-                state.positional = state.positional[count:] if state.positional is not None else None
-                return same(state)
-            case "export" | "declare" | "typeset" | "local" | "readonly" | "unset" | "let" | "getopts":
-                state.forget_all()
-                state.exported.clear()
-                return same(state)
-            case "read" | "readarray" | "mapfile" | "printf" | "wait":
-                for word in words:
-                    state.forget(word.text) if word.plain else state.forget_all()
-                state.forget("REPLY")
-                state.forget("MAPFILE")
-                return None if name in TOOLS else same(state)
-            case "test" | "[" | "echo" | "true" | "false" | ":" | "type" | "umask" | "ulimit" | "jobs" | "pwd":
-                return same(state)
-            case _:
-                return None
-
-    def _cd(self, words: tuple[Word, ...], state: State) -> After:
-        self._host.branch()
-        operands = [word for word in words if word.text not in ("-P", "-L", "-e", "-@", "--", "-n")]
-        there = state.copy()
-        there.forget("PWD")
-        there.forget("OLDPWD")
-        if "CDPATH" in state.variables:
-            there.cwds = None
-        elif not operands:
-            home = state.home()
-            there.cwds = moved(state.cwds, Word(home[0].text)) if home and home[0].kind == "text" else None
-        elif any(word.text == "-P" for word in words):
-            there.cwds = None
-        else:
-            there.cwds = moved(state.cwds, operands[0])
-        return After(there, state)
-
-    def _source(self, name: str, words: tuple[Word, ...], state: State) -> After:
-        state.forget_all()
-        if not words:
-            return same(state)
-        if words[0].dynamic or words[0].text.startswith("/dev/"):
-            self._host.doubt(f"{name} runs a text that is not known")
-        self._host.use(words[0], "read", f"{name} {words[0].text}", state)
-        return same(state)
-
-    def _trap(self, words: tuple[Word, ...], state: State) -> After:
-        operands = [word for word in words if word.text != "--"]
-        if operands and not operands[0].text.startswith("-"):
-            self._host.branch()
-            later = state.copy()
-            later.forget_all()
-            later.cwds = None
-            self._text(operands[0], later, "trap", ("trap",))
-        return same(state)
-
-    def _options(self, name: str, words: tuple[Word, ...], state: State) -> After:
-        harmless = {"-s", "-u", "-q", "-p", "globstar", "nullglob", "failglob", "checkwinsize", "inherit_errexit"}
-        if name != "hash" and words and not all(word.plain and word.text in harmless for word in words):
-            self._host.doubt(f"{name} changes how commands are read")
-        if name == "hash" and any(word.text.startswith("-p") for word in words):
-            self._host.doubt("hash -p gives a name to another program")
-        return same(state)
-
-    def _set(self, words: tuple[Word, ...], state: State) -> After:
-        texts = [word.text for word in words]
-        if any(text.startswith("-") and not text.startswith("--") and set(text[1:]) & set("kan") for text in texts):
-            state.forget_all()
-        operands = words[texts.index("--") + 1 :] if "--" in texts else ()
-        if any(not word.plain for word in words):
-            state.positional = None
-        elif "--" in texts:
-            state.positional = tuple(value_of(word) for word in operands)
-        elif any(not text.startswith(("-", "+")) for text in texts):
-            state.positional = None
-        return same(state)
 
 
 def _program(word: Word) -> Word:

@@ -129,6 +129,11 @@ def called_names(node: Node) -> set[str | None]:
     }
 
 
+def calls_below(node: Node) -> bool:
+    """Whether any command stands below."""
+    return any(child.type == "command" for child in _descendants(node))
+
+
 def calls(node: Node, names: frozenset[str]) -> bool:
     """Whether one of these commands stands below."""
     return bool(called_names(node) & names)

@@ -13,7 +13,7 @@ from interpose.command.braces import Atom, expand_braces
 from interpose.command.globs import escape
 from interpose.command.reading import Word
 from interpose.command.state import Piece, State, Value
-from interpose.command.syntax import source
+from interpose.command.syntax import calls_below, source
 
 PIPE_PATH = "/dev/fd/63"
 """What a process substitution looks like to the program."""
@@ -46,6 +46,10 @@ class Scope(Protocol):
 
     def substitute_text(self, text: str, state: State) -> None:
         """Reads commands that stand in backquotes with escapes."""
+        ...
+
+    def branch(self) -> None:
+        """Notes that not everything read must run."""
         ...
 
     def doubt(self, reason: str) -> None:
@@ -308,6 +312,8 @@ def _expansion(node: Node, state: State, scope: Scope, *, quoted: bool) -> Value
     simple = inner[0].type in ("variable_name", "special_variable_name")
     if len(inner) == 1 and simple:
         return _lookup(name, state, unknown, quoted=quoted)
+    if calls_below(node):
+        scope.branch()
     walk_nested(node, state, scope)
     if not simple:
         return unknown

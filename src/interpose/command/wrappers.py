@@ -78,7 +78,10 @@ WRAPPERS: dict[str, Wrapper] = {
     "torsocks": Wrapper(Options()),
     "prlimit": Wrapper(Options.of("p")),
     "numactl": Wrapper(Options.of("iNmCpP")),
-    "flock": Wrapper(Options.of("wEc", "wait timeout conflict-exit-code command"), before=1),
+    "npx": Wrapper(Options.of("pw", "package workspace"), queries=("-c", "--call")),
+    "bunx": Wrapper(Options.of("p", "package")),
+    "pnpx": Wrapper(Options()),
+    "flock": Wrapper(Options.of("wE", "wait timeout conflict-exit-code"), before=1),
 }
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "rbash"})
