@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interpose.contracts.effects import HookInput, LockTools, NotifyOperator
-from interpose.effects.contract import from_snapshot
+from interpose.effects.contract import create_middleware, from_snapshot
 from interpose.effects.diagnostics import Diagnostic, HookFailed
 from interpose.effects.rules import Rule, RuleDefinition
 from interpose.effects.snapshot import Snapshot, create_snapshot, resolve, snapshot_to_json, validate_snapshot
@@ -75,6 +75,14 @@ def test_the_snapshot_decides_what_is_on_and_the_builtin_what_it_says() -> None:
     assert worker.run_hook(HookInput("turn_end", tool_name="read")).rule_ids == ("two-kinds", "scoped")
     assert worker.run_hook(HookInput("turn_end", text="go")).rule_ids == ("two-kinds", "guarded")
     assert worker.snapshot() == snapshot
+
+
+def test_what_a_rule_reads_is_known_to_its_registration_wherever_it_runs() -> None:
+    """The keys stand in the registration, also in a worker's."""
+    reading = RuleDefinition(rule("a").rule, (saying("a"),), reads=("turnToolCalls",))
+    here = create_middleware(rules=[reading])
+    worker = from_snapshot(here.snapshot(), [reading], on_diagnostic=unheard)
+    assert [one.reads for made in (here, worker) for one in made.registrations()] == [("turnToolCalls",)] * 2
 
 
 def test_an_unknown_rule_is_listed_and_emits_nothing() -> None:

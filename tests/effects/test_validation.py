@@ -174,10 +174,12 @@ def test_a_registration_that_cannot_be_evaluated_has_issues() -> None:
         return []
 
     wrong: dict[str, Any] = {"hooks": ("before_model",), "tool_names": "read", "evaluate": evaluate, "mode": "watch"}
+    wrong["reads"] = "resultKind"
     found = [str(issue) for issue in registration_issues(Registration("guard.x", "d", **wrong))]
     assert [line.split(":")[0] for line in found] == [
         "guard.x.hooks[0]",
         "guard.x.tool_names",
+        "guard.x.reads",
         "guard.x.evaluate",
         "guard.x.mode",
     ]

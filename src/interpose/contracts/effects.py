@@ -192,6 +192,8 @@ class Registration:
         blocking: evaluation waits for something outside the process; async mounts run the pass in a thread.
         mode: `observe` records what it would have done and does nothing.
         on_unknown: what its `Unknown` leads to.
+        reads: the metadata keys that its evaluation needs, of all its hooks together. Where no mount fills one it
+            knows less or stays silent, and `interpose coverage` says so.
     """
 
     id: str
@@ -205,6 +207,7 @@ class Registration:
     blocking: bool = False
     mode: Mode = "enforce"
     on_unknown: OnUnknown = "ask"
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

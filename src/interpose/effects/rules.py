@@ -34,12 +34,14 @@ class RuleDefinition:
         effects: emitted in this order, those alone whose kind `rule.effect_kinds` lists.
         tool_names: as in `Registration`.
         predicate: emits only when it is true of the input; None is always true. Pure, and safe from any thread.
+        reads: as in `Registration`.
     """
 
     rule: Rule
     effects: tuple[Effect, ...] = ()
     tool_names: tuple[str, ...] | None = None
     predicate: Predicate | None = None
+    reads: tuple[str, ...] = ()
 
 
 def rule_registration(definition: RuleDefinition) -> Registration:
@@ -60,4 +62,5 @@ def rule_registration(definition: RuleDefinition) -> Registration:
         tool_names=definition.tool_names,
         evaluate=evaluate,
         kind="rule",
+        reads=definition.reads,
     )

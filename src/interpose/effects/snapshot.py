@@ -69,8 +69,8 @@ def validate_snapshot(value: Json, source: str = "$") -> Valid[Snapshot] | Inval
 def resolve(snapshot: Snapshot, builtins: Iterable[RuleDefinition]) -> tuple[RuleDefinition, ...]:
     """A definition for each rule of the snapshot, in its order.
 
-    Enabled, hooks and effect kinds are the snapshot's; effects, tool names and predicate are the built-in rule's of
-    the same id. A rule nobody here has built in is kept and emits nothing.
+    Enabled, hooks and effect kinds are the snapshot's; effects, tool names, predicate and reads are the built-in
+    rule's of the same id. A rule nobody here has built in is kept and emits nothing.
     """
     known: dict[str, RuleDefinition] = {}
     for definition in builtins:
@@ -81,4 +81,4 @@ def resolve(snapshot: Snapshot, builtins: Iterable[RuleDefinition]) -> tuple[Rul
 def _resolved(rule: Rule, builtin: RuleDefinition | None) -> RuleDefinition:
     if builtin is None:
         return RuleDefinition(rule)
-    return RuleDefinition(rule, builtin.effects, builtin.tool_names, builtin.predicate)
+    return RuleDefinition(rule, builtin.effects, builtin.tool_names, builtin.predicate, builtin.reads)

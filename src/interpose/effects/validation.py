@@ -113,6 +113,8 @@ def registration_issues(registration: Registration) -> tuple[Issue, ...]:
     issues = _text_issues(fields, "id", where) + _list_issues(fields, "hooks", HOOKS, where)
     if not _is_scope(registration.tool_names):
         issues.append(Issue(f"{where}.tool_names", "expected None or a tuple of names"))
+    if registration.reads is None or not _is_scope(registration.reads):
+        issues.append(Issue(f"{where}.reads", "expected a tuple of metadata keys"))
     issues += [
         Issue(f"{where}.{name}", f"expected something to call, found {_named(value)}")
         for name, value in evaluations.items()

@@ -51,6 +51,7 @@ class DispatchDedup:
             hooks=("before_tool", "after_tool"),
             tool_names=("agent",),
             evaluate=self.evaluate,
+            reads=("resultKind",),
         )
 
     def evaluate(self, given: HookInput, _context: EvaluationContext) -> tuple[BlockTool, ...]:

@@ -62,6 +62,7 @@ class ExplorationNudge:
             description="advises to send a scout when a round only looks around",
             hooks=("before_tool", "after_tool", "turn_end"),
             evaluate=self.evaluate,
+            reads=("activeToolNames", "resultKind"),
         )
 
     def evaluate(self, given: HookInput, _context: EvaluationContext) -> tuple[Effect, ...]:

@@ -52,6 +52,7 @@ class FileMutationObserver:
             hooks=("after_tool",),
             tool_names=FILE_TOOLS,
             evaluate=self.evaluate,
+            reads=("resultKind",),
         )
 
     def evaluate(self, given: HookInput, _context: EvaluationContext) -> tuple[()]:

@@ -97,6 +97,7 @@ class FinishContract:
             description="asks for proof when a turn ends that has changed files",
             hooks=("turn_start", "after_tool", "turn_end"),
             evaluate=self.evaluate,
+            reads=("resultKind",),
         )
 
     def evaluate(self, given: HookInput, context: EvaluationContext) -> tuple[Effect, ...]:

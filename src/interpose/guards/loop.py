@@ -145,6 +145,7 @@ class LoopGuard:
             hooks=("before_tool", "after_tool", "turn_start"),
             evaluate=self.evaluate,
             fail_closed=True,
+            reads=("callFingerprint", "resultKind"),
         )
 
     def evaluate(self, given: HookInput, _context: EvaluationContext) -> tuple[Effect, ...]:

@@ -96,6 +96,7 @@ class ProtectedArtifacts:
             hooks=("before_tool", "after_tool"),
             evaluate=self.evaluate,
             fail_closed=True,
+            reads=("actionClass",),
         )
 
     def evaluate(self, given: HookInput, context: EvaluationContext) -> Evaluated:

@@ -35,6 +35,7 @@ def skill_suggestion_wait() -> RuleDefinition:
         ),
         effects=(RequestContinuation(_MESSAGE),),
         predicate=is_skill_suggestion_wait,
+        reads=("turnToolNames",),
     )
 
 

@@ -100,6 +100,7 @@ def stalled_turn() -> RuleDefinition:
         ),
         effects=(RequestContinuation(_MESSAGE),),
         predicate=is_stalled,
+        reads=("turnToolCalls",),
     )
 
 

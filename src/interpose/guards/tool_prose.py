@@ -33,6 +33,7 @@ def tool_prose() -> Registration:
         description="stops a local model that narrates tool calls instead of making them",
         hooks=("turn_end",),
         evaluate=_assess,
+        reads=("activeToolNames", "runtimeTier", "hasStructuredToolCall"),
     )
 
 

@@ -31,6 +31,7 @@ def untrusted_instructions() -> RuleDefinition:
         effects=(AnnotateToolResult(_MESSAGE, "warn"),),
         tool_names=SCREENED_TOOLS,
         predicate=has_marked_result,
+        reads=(MARKERS_KEY,),
     )
 
 
