@@ -296,3 +296,34 @@ def test_half_a_surrogate_pair_is_borne(codec: Codec) -> None:
     assert request.turn is not None
     assert request.turn.prompt == "cut ?"
     assert request.rewritten(GivenEdits(), None).body is raw
+
+
+@pytest.mark.parametrize(
+    ("codec", "top", "names"),
+    [
+        (A, {"tools": [{"name": "Bash", "input_schema": {}}, {"type": "web_search_1", "name": "web_search"}]}, 2),
+        (
+            C,
+            {"tools": [{"type": "function", "function": {"name": "a"}}, {"type": "custom", "custom": {"name": "b"}}]},
+            2,
+        ),
+        (C, {"functions": [{"name": "a"}, {"name": "a"}]}, 1),
+        (A, {"tools": [{}, 5, {"name": 5}, {"name": ""}]}, 0),
+        (C, {"tools": {"type": "function"}, "functions": None}, 0),
+        (C, {"tools": [{"type": "function"}, {"function": "x"}, None]}, 0),
+        (A, {}, 0),
+    ],
+)
+def test_the_tools_on_offer_are_named(codec: Codec, top: dict[str, Any], names: int) -> None:
+    """Each tool with a name once; what cannot be read is left out and breaks nothing."""
+    assert len(codec.read(body(user("go"), **top)).tool_names()) == names
+
+
+@pytest.mark.parametrize("codec", [A, C])
+def test_a_turn_knows_how_much_was_said_before_it(codec: Codec) -> None:
+    """The messages of the person and the model count; those of the system and of tools do not."""
+    said = [user("hi"), {"role": "assistant", "content": "hello"}, {"role": "tool", "tool_call_id": "x", "content": ""}]
+
+    first, later = codec.read(body(user("go"))).turn, codec.read(body(*said, user("go"))).turn
+
+    assert (first and first.earlier, later and later.earlier) == (0, 2)

@@ -1,6 +1,6 @@
 """policy.turns."""
 
-from interpose.policy.turns import Turns
+from interpose.policy.turns import CALLS_KEPT, Turns
 
 
 def test_a_prompt_has_one_continuation() -> None:
@@ -23,3 +23,30 @@ def test_the_sessions_remembered_are_bounded() -> None:
         turns.spend_continuation(session)
 
     assert [turns.continuation_spent(session) for session in "abc"] == [False, True, True]
+
+
+def test_the_calls_told_apart_are_bounded() -> None:
+    """Beyond the bound each call counts, and no more is remembered of it."""
+    turns = Turns()
+    turns.begin("s", "t", active_tools="shell")
+
+    for number in range(CALLS_KEPT):
+        turns.called("s", "t", f"c{number}", "shell")
+    for _ in range(2):
+        turns.called("s", "t", "late", "read")
+
+    assert turns.facts("s", "t") == {
+        "turnToolCalls": CALLS_KEPT + 2,
+        "turnToolNames": "shell",
+        "activeToolNames": "shell",
+    }
+
+
+def test_the_turns_remembered_are_bounded() -> None:
+    """Beyond the bound the oldest turn is forgotten and has no facts."""
+    turns = Turns(kept=2)
+
+    for turn in ("a", "b", "c"):
+        turns.begin("s", turn)
+
+    assert [bool(turns.facts("s", turn)) for turn in "abc"] == [False, True, True]

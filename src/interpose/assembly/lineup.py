@@ -18,15 +18,21 @@ from interpose.guards.loop import LOOP_ID, LoopBlocked, LoopEvent
 from interpose.guards.protected_artifacts import Health
 from interpose.guards.protection import ProtectionStore
 from interpose.guards.settings import TURN_BUDGET_VARIABLE, GuardSettings, guard_settings
+from interpose.guards.validation import Validations
+from interpose.policy.judgement import ValidationOf
 
 
 @dataclass(frozen=True, slots=True)
 class Lineup:
-    """What judges in one workspace beside its user hooks, in order: rules, `before`, the user hooks, `after`."""
+    """What judges in one workspace beside its user hooks, in order: rules, `before`, the user hooks, `after`.
+
+    `validation` tells which command of a call proves something.
+    """
 
     rules: tuple[RuleDefinition, ...]
     before: tuple[Registration, ...]
     after: tuple[Registration, ...]
+    validation: ValidationOf
 
 
 MakeLineup: TypeAlias = Callable[[str], Lineup]
@@ -80,7 +86,7 @@ def _lineup(
     guards = before_user_hooks(parts)
     if not watch_loops:
         guards = tuple(guard for guard in guards if guard.id != LOOP_ID)
-    return Lineup(builtin_rules(), (canary(), *guards), after_user_hooks(parts))
+    return Lineup(builtin_rules(), (canary(), *guards), after_user_hooks(parts), Validations(parts.reader))
 
 
 class _Teller:

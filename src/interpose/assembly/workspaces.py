@@ -45,7 +45,13 @@ class WorkspacePolicy:
         self._engine: MiddlewareContract = create_middleware(
             rules=lineup.rules, registrations=lineup.before, owners=(OWNER,), on_diagnostic=self._diagnose
         )
-        self._policy = EffectPolicy(self._engine, journal=parts.journal, clock=parts.clock, pause=parts.pause)
+        self._policy = EffectPolicy(
+            self._engine,
+            journal=parts.journal,
+            clock=parts.clock,
+            pause=parts.pause,
+            validation=lineup.validation,
+        )
         self._lock = threading.Lock()
         self._generation = 0
         self._files = hook_files(root, parts.folders)

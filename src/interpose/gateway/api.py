@@ -51,11 +51,15 @@ Steps: TypeAlias = Generator[Step, Verdict | None, None]
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """The person's newest message, standing behind everything the model said."""
+    """The person's newest message, standing behind everything the model said.
+
+    `earlier` counts the messages of the person and the model before it.
+    """
 
     position: int
     digest: str
     prompt: str
+    earlier: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,10 @@ class RequestView(Protocol):
     @property
     def results(self) -> tuple[NewResult, ...]:
         """The tool results that the model has not seen."""
+        ...
+
+    def tool_names(self) -> tuple[str, ...]:
+        """The tools that the model is offered, as the agent calls them; those that cannot be read are left out."""
         ...
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:

@@ -4,6 +4,7 @@ Knows: how to take a JSON object apart into raw members and back, how contents o
 Does not know: any API's shape.
 """
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import msgspec
@@ -23,7 +24,12 @@ class _Role(msgspec.Struct):
     role: str = ""
 
 
+class _Model(msgspec.Struct):
+    model: str | None = None
+
+
 _ROLE = msgspec.json.Decoder(_Role)
+_MODEL = msgspec.json.Decoder(_Model)
 
 
 def open_body(body: bytes) -> RawObject:
@@ -75,6 +81,14 @@ def role_of(raw: msgspec.Raw) -> str:
         return ""
 
 
+def model_of(body: bytes) -> str | None:
+    """The model that a body names, or None; for bodies that are not read any further."""
+    try:
+        return _MODEL.decode(body).model
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
 def raw_text(text: str) -> msgspec.Raw:
     """A string as a raw member."""
     return msgspec.Raw(msgspec.json.encode(text))
@@ -83,6 +97,26 @@ def raw_text(text: str) -> msgspec.Raw:
 def last_assistant(roles: list[str]) -> int:
     """The position of the model's last message; -1 when it said nothing yet."""
     return max((position for position, role in enumerate(roles) if role == "assistant"), default=-1)
+
+
+def spoken(roles: list[str]) -> int:
+    """How many of the messages are the person's or the model's."""
+    return sum(role in ("user", "assistant") for role in roles)
+
+
+def tools_of(raw: msgspec.Raw | None) -> list[Json]:
+    """The items of a list of tools; none when there is no list, or one that cannot be read."""
+    try:
+        tools = value_of(raw)
+    except Unreadable:
+        return []
+    return tools if isinstance(tools, list) else []
+
+
+def named(entries: Iterable[Json]) -> tuple[str, ...]:
+    """The names of a list of tools, each once; what has none is left out."""
+    names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
 def content_digest(content: Json) -> str:

@@ -6,6 +6,8 @@ Knows: points, verdicts, the session's ledger. Does not know: any API's shape, s
 from dataclasses import dataclass
 from functools import partial
 
+from interpose.catalog.reading import read_call
+from interpose.contracts.effects import MetadataValue
 from interpose.contracts.journal import Record, Step
 from interpose.contracts.ports import Clock, Journal, Policy
 from interpose.contracts.stages import Context, Point, ToolCall, ToolResult, TurnStart
@@ -39,7 +41,7 @@ class Judging:
             wanted = edit.tool_choice or wanted
         turn = TurnEdit()
         if request.turn is not None:
-            turn = await self.ledger.turn_once(request.turn, partial(self._turn, request.turn))
+            turn = await self.ledger.turn_once(request.turn, partial(self._turn, request.turn, request))
             wanted = turn.tool_choice or wanted
         return turn, wanted
 
@@ -101,8 +103,12 @@ class Judging:
             tool_choice=verdict.tool_choice or (called.tool_choice if called else None),
         )
 
-    async def _turn(self, turn: NewTurn) -> TurnEdit | None:
-        verdict = await self._judge(TurnStart(context=self.context, prompt=turn.prompt))
+    async def _turn(self, turn: NewTurn, request: RequestView) -> TurnEdit | None:
+        facts: dict[str, MetadataValue] = {
+            "conversationMessages": turn.earlier,
+            "activeToolNames": self._active_tools(request),
+        }
+        verdict = await self._judge(TurnStart(context=self.context, prompt=turn.prompt, metadata=facts))
         if verdict.outcome == "off":
             return None
         refusal = verdict.refusal if not verdict.allowed else None
@@ -111,6 +117,10 @@ class Judging:
             refusal=refusal_line("the turn", refusal) if refusal else None,
             tool_choice=verdict.tool_choice,
         )
+
+    def _active_tools(self, request: RequestView) -> str:
+        names = [read_call(self.context.agent, name, {}).name for name in request.tool_names()]
+        return ",".join(dict.fromkeys(names))
 
     async def _judge(self, point: Point) -> Verdict:
         """The verdict; a policy that raises, which it must not, refuses what has not happened yet."""

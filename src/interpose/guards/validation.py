@@ -3,9 +3,13 @@
 Knows: test runners, linters, builds and type checkers by their names. Does not know: whether they passed.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from interpose.command.reading import Reading, SimpleCommand
+from interpose.contracts.decisions import Unknown
+from interpose.contracts.effects import HookInput
+from interpose.guards.calls import CallReader
 
 _RUNNERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
 _SCRIPTS: Final = ("test", "lint", "build", "typecheck", "check", "format", "ci")
@@ -14,6 +18,20 @@ _CHECKERS: Final = frozenset({"cargo", "make", "gradle", "gradlew"})
 _BY_ITSELF: Final = frozenset({"pytest", "ctest", "tox", "nox", "jest", "vitest"})
 _RUN_BY: Final = frozenset({"uv", "poetry", "pipenv", "hatch", "pdm", "rye"})
 _NPX: Final = frozenset({"npx", "bunx", "pnpx"})
+
+
+@dataclass(frozen=True, slots=True)
+class Validations:
+    """Tells of each shell call which of its commands validates. Any thread may ask; it never raises."""
+
+    reader: CallReader
+
+    def __call__(self, given: HookInput) -> str | None:
+        """The first command that validates, for people, or None."""
+        if given.tool_name != "shell":
+            return None
+        reading = self.reader.read(given)
+        return None if isinstance(reading, Unknown) else validation_command(reading)
 
 
 def validation_command(reading: Reading) -> str | None:

@@ -1,6 +1,8 @@
 """From a point to what the effect engine is given: the hook form and the metadata, under the first source's keys."""
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
 
 from interpose.catalog.reading import HookForm
 from interpose.contracts.effects import Hook, HookInput, MetadataValue
@@ -14,9 +16,10 @@ _READS = frozenset({"read", "search", "fetch"})
 _WRITES = frozenset({"write", "edit", "patch"})
 
 
-def hook_input(point: Point, form: HookForm | None) -> HookInput:
+def hook_input(point: Point, form: HookForm | None, remembered: Mapping[str, MetadataValue] | None = None) -> HookInput:
     """What registrations see of `point`; `form` is the hook form of a tool point, None for the others.
 
+    `remembered` is what is known of a turn that ends. What the mount says itself stands above what is found here.
     Everything is frozen here, once per judgement.
     """
     match point:
@@ -33,10 +36,29 @@ def hook_input(point: Point, form: HookForm | None) -> HookInput:
             }
             return _turn_input("turn_start", point, point.prompt, metadata)
         case TurnEnd():
-            metadata = {"assistantTextChars": len(point.text), "stopReason": point.stop_reason, **point.metadata}
+            metadata = {
+                **(remembered or {}),
+                "assistantTextChars": len(point.text),
+                "stopReason": point.stop_reason,
+                "userTurnId": point.context.turn,
+                **point.metadata,
+            }
             return _turn_input("turn_end", point, point.text, metadata)
         case Compaction():
             return _turn_input("on_compaction", point, None, dict(point.metadata))
+
+
+def with_validation(given: HookInput, command: str) -> HookInput:
+    """The input of a tool hook whose call runs `command`, a test or another check; its mount may know better."""
+    found: dict[str, MetadataValue] = {"validationCommand": command}
+    if given.metadata.get("resultKind") == "ok":
+        found["validationExitCode"] = 0
+    return replace(given, metadata=FrozenDict({**found, **given.metadata}))
+
+
+def filled_keys(metadata: Mapping[str, MetadataValue]) -> list[str]:
+    """The keys that say something, sorted."""
+    return sorted(key for key, value in metadata.items() if value is not None)
 
 
 def call_fingerprint(tool_name: str, arguments: JsonObject) -> str:

@@ -1,28 +1,47 @@
 """`judge`: the only place where the order lives."""
 
 import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from interpose.catalog.reading import HookForm, read_call
-from interpose.contracts.effects import HookResult
+from interpose.contracts.effects import HookInput, HookResult
 from interpose.contracts.ports import Clock, Journal, Pause
 from interpose.contracts.stages import Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Outcome, Verdict
 from interpose.effects.contract import MiddlewareContract
 from interpose.kernel.ids import derived_id, random_id
 from interpose.policy.consumption import consume, merge, reactions
-from interpose.policy.inputs import hook_input
+from interpose.policy.inputs import filled_keys, hook_input, with_validation
 from interpose.policy.records import records_of
 from interpose.policy.turns import Turns
+
+ValidationOf: TypeAlias = Callable[[HookInput], str | None]
+"""The command of a tool call that proves something (tests, a linter, a build), for people; None for every other."""
+
+
+def nothing_validates(_given: HookInput) -> None:
+    """Knows no command that proves anything."""
 
 
 class EffectPolicy:
     """The port `Policy` over one effect engine. Any thread may judge; the state it keeps is per session and bounded."""
 
-    def __init__(self, engine: MiddlewareContract, *, journal: Journal, clock: Clock, pause: Pause) -> None:
+    def __init__(
+        self,
+        engine: MiddlewareContract,
+        *,
+        journal: Journal,
+        clock: Clock,
+        pause: Pause,
+        validation: ValidationOf = nothing_validates,
+    ) -> None:
+        """`validation` is asked about each tool point, on the judging thread; it must not raise."""
         self._engine = engine
         self._journal = journal
         self._clock = clock
         self._pause = pause
+        self._validation = validation
         self._turns = Turns()
 
     @property
@@ -36,7 +55,7 @@ class EffectPolicy:
         if self._pause.is_off(point.context.workspace):
             return self._passed_off(point)
         form = _hook_form(point)
-        result = self._engine.run_hook(hook_input(point, form))
+        result = self._engine.run_hook(self._given(point, form))
         return self._conclude(point, form, result, started)
 
     async def judge_async(self, point: Point) -> Verdict:
@@ -45,7 +64,7 @@ class EffectPolicy:
         if self._pause.is_off(point.context.workspace):
             return self._passed_off(point)
         form = _hook_form(point)
-        given = hook_input(point, form)
+        given = self._given(point, form)
         captured = self._engine.candidates(given.hook, given.tool_name, given.tool_aliases)
         if any(registration.blocking for registration in captured):
             result = await asyncio.to_thread(self._engine.run_hook, given, captured)
@@ -55,10 +74,26 @@ class EffectPolicy:
             result = merge(result, await self._engine.run_async_hook(given, result.effects, captured))
         return self._conclude(point, form, result, started)
 
+    def _given(self, point: Point, form: HookForm | None) -> HookInput:
+        context = point.context
+        match point:
+            case TurnStart():
+                continues = bool(point.metadata.get("requestContinuation"))
+                active = point.metadata.get("activeToolNames")
+                self._turns.begin(context.session, context.turn, continues=continues, active_tools=active)
+            case ToolCall():
+                name = form.name if form else point.tool_name
+                self._turns.called(context.session, context.turn, point.call_id, name)
+            case TurnEnd():
+                return hook_input(point, form, self._turns.facts(context.session, context.turn))
+            case _:
+                pass
+        given = hook_input(point, form)
+        command = self._validation(given) if form is not None else None
+        return given if command is None else with_validation(given, command)
+
     def _conclude(self, point: Point, form: HookForm | None, result: HookResult, started: float) -> Verdict:
         session = point.context.session
-        if isinstance(point, TurnStart) and not point.metadata.get("requestContinuation"):
-            self._turns.begin(session)
         meaning = consume(
             result,
             prior=point.annotations if isinstance(point, ToolResult) else (),
@@ -79,7 +114,7 @@ class EffectPolicy:
             reactions=reactions(result),
             duration_ms=(self._clock.monotonic() - started) * 1000,
         )
-        return self._written(point, form, verdict)
+        return self._written(point, form, verdict, facts=filled_keys(result.input.metadata))
 
     def _passed_off(self, point: Point) -> Verdict:
         outcome: Outcome = "off"
@@ -87,8 +122,8 @@ class EffectPolicy:
         verdict = Verdict(action=_action(point), stage=point.stage, outcome=outcome, annotations=annotations)
         return self._written(point, _hook_form(point), verdict)
 
-    def _written(self, point: Point, form: HookForm | None, verdict: Verdict) -> Verdict:
-        for record in records_of(point, form, verdict, self._clock.now()):
+    def _written(self, point: Point, form: HookForm | None, verdict: Verdict, *, facts: Sequence[str] = ()) -> Verdict:
+        for record in records_of(point, form, verdict, self._clock.now(), facts):
             self._journal.write(record)
         return verdict
 

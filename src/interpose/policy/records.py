@@ -1,6 +1,6 @@
 """A verdict as lines of the journal: one per handler that said something, then the verdict itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,12 +17,17 @@ PAYLOAD_DEPTH = 20
 """How deep a payload is kept."""
 
 
-def records_of(point: Point, form: HookForm | None, verdict: Verdict, at: float) -> Iterator[Record]:
-    """The lines of one judgement, in the order in which things were said."""
+def records_of(
+    point: Point, form: HookForm | None, verdict: Verdict, at: float, facts: Sequence[str] = ()
+) -> Iterator[Record]:
+    """The lines of one judgement, in the order in which things were said.
+
+    `facts` are the metadata keys that handlers could read; the verdict's line keeps them.
+    """
     for reaction in verdict.reactions:
         if reaction.answer not in ("continue", "silent"):
-            yield _line(point, form, verdict, at, reaction)
-    yield _line(point, form, verdict, at, None)
+            yield _answer_line(point, form, verdict, at, reaction)
+    yield _verdict_line(point, form, verdict, at, facts)
     for notice in verdict.notices:
         yield _stamp(
             point,
@@ -41,21 +46,24 @@ def effect_data(effect: Effect) -> dict[str, Any]:
     return {"kind": effect.kind, **{name: value for name, value in asdict(effect).items() if value is not None}}
 
 
-def _line(point: Point, form: HookForm | None, verdict: Verdict, at: float, reaction: Reaction | None) -> Record:
-    if reaction is None:
-        refusal = verdict.refusal
-        return _stamp(
-            point,
-            form,
-            verdict,
-            at,
-            step="verdict",
-            handler=refusal.handler if refusal else "",
-            outcome=verdict.outcome,
-            reason=refusal.reason if refusal else "",
-            duration_ms=verdict.duration_ms,
-            data=_payload(point, form) | _added(verdict),
-        )
+def _verdict_line(point: Point, form: HookForm | None, verdict: Verdict, at: float, facts: Sequence[str]) -> Record:
+    refusal = verdict.refusal
+    known = {"facts": list(facts)} if facts else {}
+    return _stamp(
+        point,
+        form,
+        verdict,
+        at,
+        step="verdict",
+        handler=refusal.handler if refusal else "",
+        outcome=verdict.outcome,
+        reason=refusal.reason if refusal else "",
+        duration_ms=verdict.duration_ms,
+        data=_payload(point, form) | _added(verdict) | known,
+    )
+
+
+def _answer_line(point: Point, form: HookForm | None, verdict: Verdict, at: float, reaction: Reaction) -> Record:
     return _stamp(
         point,
         form,

@@ -15,11 +15,14 @@ from interpose.gateway.bodies import (
     content_digest,
     content_text,
     last_assistant,
+    named,
     open_array,
     open_body,
     open_object,
     raw_text,
     role_of,
+    spoken,
+    tools_of,
     value_of,
 )
 from interpose.gateway.wording import REMINDER_OPEN
@@ -56,6 +59,10 @@ class AnthropicRequest:
         self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
         self.results = tuple(self._new_results())
 
+    def tool_names(self) -> tuple[str, ...]:
+        """As the port says."""
+        return named(tools_of(self._top.get("tools")))
+
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none."""
         messages = [self._edited(position, edits) for position in range(len(self._messages))]
@@ -76,7 +83,7 @@ class AnthropicRequest:
             content = value_of(open_object(msgspec.Raw(self._messages[position])).get("content"))
             prompt = _prompt_text(content)
             if prompt.strip():
-                return NewTurn(position, content_digest(content), prompt)
+                return NewTurn(position, content_digest(content), prompt, spoken(self._roles[:position]))
         return None
 
     def _new_results(self) -> Iterator[NewResult]:

@@ -14,10 +14,13 @@ from interpose.gateway.bodies import (
     content_digest,
     content_text,
     last_assistant,
+    named,
     open_array,
     open_body,
     open_object,
     role_of,
+    spoken,
+    tools_of,
     value_of,
 )
 from interpose.gateway.chat.calls import LEGACY, legacy_id, read_call, read_legacy_call
@@ -43,6 +46,12 @@ class ChatRequest:
         self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
         self.results = tuple(self._new_results())
 
+    def tool_names(self) -> tuple[str, ...]:
+        """As the port says; the older `functions` too."""
+        tools = [tool for tool in tools_of(self._top.get("tools")) if isinstance(tool, dict)]
+        entries = [tool.get("custom" if tool.get("type") == "custom" else "function") for tool in tools]
+        return named([*entries, *tools_of(self._top.get("functions"))])
+
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none."""
         messages = [self._edited(position, edits) for position in range(len(self._messages))]
@@ -63,7 +72,7 @@ class ChatRequest:
             content = self._field(position, "content")
             prompt = _prompt_text(content)
             if prompt.strip():
-                return NewTurn(position, content_digest(content), prompt)
+                return NewTurn(position, content_digest(content), prompt, spoken(self._roles[:position]))
         return None
 
     def _new_results(self) -> Iterator[NewResult]:
