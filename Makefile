@@ -8,7 +8,7 @@ JOBS   ?= auto
 
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run demo test check fix bench lock clean help
+.PHONY: run demo test agents check fix bench lock clean help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -29,6 +29,10 @@ demo: $(RUN) ## See it work: no key, no network
 
 test: $(DEV) ## Run the tests
 	@$(BIN)/python -m pytest -n $(JOBS) -q
+
+agents: $(DEV) ## Run real agents through the gateway (installs them once, from npm)
+	@$(BIN)/python scripts/agents.py
+	@$(BIN)/python -m pytest tests/agents -m agents -n $(JOBS) -q
 
 check: $(DEV) ## Format, lint, types, import contracts, shape
 	@$(BIN)/ruff format --check .

@@ -1,17 +1,43 @@
-"""What every test may ask for: a home of its own, and golden files."""
+"""What every test may ask for: a home of its own, and golden files; and what the summary says."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from interpose.assembly.folders import Folders
 
+_DESELECTED = pytest.StashKey[int]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update-golden` writes golden files anew."""
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Counts what is left out, here or in a worker, which tells the process that writes the summary."""
+    if not items:
+        return
+    config = items[0].config
+    config.stash[_DESELECTED] = config.stash.get(_DESELECTED, 0) + sum("agents" in item.keywords for item in items)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["deselected_agents"] = config.stash[_DESELECTED]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes over a worker's count; every worker has the same."""
+    node.config.stash[_DESELECTED] = getattr(node, "workeroutput", {}).get("deselected_agents", 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says how many tests of real agents were left out, also where workers ran the others."""
+    count = config.stash.get(_DESELECTED, 0)
+    if count:
+        terminalreporter.write_line(f"{count} tests of real agents not run here: make agents")
 
 
 @pytest.fixture

@@ -1,0 +1,151 @@
+"""Claude Code and opencode, unmodified, through `interpose run`: what is judged, and how the agent bears it."""
+
+import json
+
+import pytest
+
+from interpose.testing.upstream import Failure, Reply, Text, Thinking
+from tests.agents.players import JUDGED, Player
+from tests.agents.scene import Scene, messages
+
+pytestmark = [pytest.mark.agents, pytest.mark.parametrize("player", JUDGED, ids=lambda player: player.name)]
+
+NO_DELETES = """
+hooks:
+  - id: no-deletes
+    on: before_tool
+    kind: effect
+    command: rm -r|-R|--recursive
+    effect: {kind: block_tool, reason: deletes are for people}
+  - id: no-secrets
+    on: before_tool
+    kind: effect
+    path: .env
+    effect: {kind: block_tool, reason: secrets stay here}
+"""
+REFUSED_DELETE = "was refused by no-deletes: deletes are for people"
+REFUSED_READ = "was refused by no-secrets: secrets stay here"
+TOLD = """
+hooks:
+  - id: run-the-tests
+    on: turn_start
+    kind: prompt
+    message: Run the tests — “all” of them.
+  - id: look-closely
+    on: after_tool
+    kind: effect
+    tools: [shell]
+    effect: {kind: annotate_tool_result, severity: warn, message: Look — closely.}
+"""
+REMINDER = "<system-reminder>\nRun the tests — “all” of them.\n</system-reminder>"
+ANNOTATION = "[interpose:warn] Look — closely."
+
+
+def test_a_text_arrives(scene: Scene, player: Player) -> None:
+    """One request, the agent's own key, the provider's own path, and the model's words on the screen."""
+    ran = scene.run(player, "say something", [Reply(Text("The folder is tidy."))])
+
+    assert (ran.code, len(ran.turns)) == (0, 1), ran.out
+    assert "The folder is tidy." in ran.out
+    (request,) = ran.turns
+    assert request.path.startswith("/v1/")
+    assert "dummy" in (request.headers.get("x-api-key") or request.headers.get("authorization") or "")
+
+
+def test_a_tool_round_passes(scene: Scene, player: Player) -> None:
+    """The call runs, the model reads its result, and both are in the journal under canonical names."""
+    script = [Reply(Thinking("Look."), Text("I will look."), player.runs("cat notes.txt")), Reply(Text("Seen."))]
+
+    ran = scene.run(player, "look", script)
+
+    assert (ran.code, len(ran.turns)) == (0, 2), ran.out
+    assert "the notes of the test" in ran.turns[1].body.decode()
+    assert "Seen." in ran.out
+    assert ran.outcomes("tool.call") == [("shell", "allowed")]
+    assert ran.outcomes("tool.result") == [("shell", "allowed")]
+
+
+def test_a_refused_delete_is_shown_in_full(scene: Scene, player: Player) -> None:
+    """Nothing is deleted; the person reads who refused and why; the agent ends well and does not try again."""
+    scene.rules(NO_DELETES)
+
+    ran = scene.run(player, "tidy up", [Reply(Text("Tidying."), player.runs("rm -rf build"))])
+
+    name = player.runs("").name
+    assert (ran.code, len(ran.turns)) == (0, 1), ran.out
+    assert f"[interpose] {name} {REFUSED_DELETE}" in ran.out
+    assert (scene.work / "build").is_dir()
+    assert ran.outcomes("tool.call") == [("shell", "refused")]
+
+
+def test_a_refused_call_leaves_its_neighbours(scene: Scene, player: Player) -> None:
+    """Of two calls in one reply one is refused and the other runs; the model reads both in a history that holds."""
+    scene.rules(NO_DELETES)
+    script = [
+        Reply(Text("Both."), player.runs("rm -rf build"), player.runs("cat notes.txt")),
+        Reply(Text("I see.")),
+    ]
+
+    ran = scene.run(player, "tidy up", script)
+
+    assert (ran.code, len(ran.turns)) == (0, 2), ran.out
+    second = ran.turns[1].body.decode()
+    assert REFUSED_DELETE in second
+    assert "the notes of the test" in second
+    assert "rm -rf build" not in second
+    assert ran.outcomes("tool.call") == [("shell", "refused"), ("shell", "allowed")]
+
+
+def test_a_read_is_refused_by_its_path(scene: Scene, player: Player) -> None:
+    """The agent's own read tool and a shell that reads are the same to a rule; the secret reaches nobody."""
+    scene.rules(NO_DELETES)
+
+    ran = scene.run(player, "read it", [Reply(player.reads(scene.work / ".env"), player.runs("cat ./build/../.env"))])
+
+    assert (ran.code, len(ran.turns)) == (0, 1), ran.out
+    assert ran.out.count(REFUSED_READ) >= 1
+    assert "sesame" not in ran.out
+    assert ran.outcomes("tool.call") == [("read", "refused"), ("shell", "refused")]
+
+
+def test_what_the_model_was_told_stays_byte_for_byte(scene: Scene, player: Player) -> None:
+    """A reminder and an annotation stand in every later request as they first stood, so a cached prefix grows."""
+    scene.rules(TOLD)
+    script = [Reply(player.runs("cat notes.txt")), Reply(player.runs("ls")), Reply(Text("Done."))]
+
+    ran = scene.run(player, "look", script)
+
+    assert (ran.code, len(ran.turns)) == (0, 3), ran.out
+    for request, results in zip(ran.turns, range(3), strict=True):
+        told = request.body.decode()
+        assert told.count(json.dumps(REMINDER, ensure_ascii=False)[1:-1]) == 1
+        assert told.count(ANNOTATION) == results
+    for earlier, later in zip(ran.turns, ran.turns[1:], strict=False):
+        assert messages(later)[: len(messages(earlier))] == messages(earlier)
+
+
+def test_the_providers_error_is_shown_once(scene: Scene, player: Player) -> None:
+    """An error keeps its shape through the gateway: the agent shows the provider's words and does not try again."""
+    ran = scene.run(player, "go", [Failure(403, "this key has no model")])
+
+    assert ran.code != 0
+    assert "this key has no model" in ran.out
+    assert len(ran.turns) == 1
+    assert [record.data["status"] for record in ran.records if record.step == "request"][-1:] == [403]
+
+
+def test_a_conversation_that_goes_on_remembers_the_refusal(scene: Scene, player: Player) -> None:
+    """Continued in a new launch, the agent sends a history that the provider takes, and the model reads the refusal."""
+    scene.rules(NO_DELETES)
+    scene.run(
+        player, "tidy up", [Reply(player.runs("cat notes.txt")), Reply(Text("Now."), player.runs("rm -rf build"))]
+    )
+
+    ran = scene.run(player.again(), "why?", [Reply(Text("It was refused."))])
+
+    assert (ran.code, len(ran.turns)) == (0, 1), ran.out
+    assert "It was refused." in ran.out
+    told = ran.turns[0].body.decode()
+    assert told.count(REFUSED_DELETE) == 1
+    assert "the notes of the test" in told
+    assert "rm -rf build" not in told
