@@ -10,6 +10,8 @@ from interpose.command.reading import Word
 from interpose.command.state import After, State, same
 from interpose.command.words import value_of
 
+_NAMES_VARIABLES = frozenset({"let", "test", "[", "read", "readarray", "mapfile", "getopts", "wait", "unset", "export"})
+
 
 class Builtins:
     """The built-in commands of one walk."""
@@ -20,6 +22,10 @@ class Builtins:
 
     def run(self, name: str, words: tuple[Word, ...], state: State) -> After | None:
         """What is known after a built-in; None when `name` is none that matters."""
+        if name in _NAMES_VARIABLES or (name == "printf" and Word("-v") in words):
+            for word in words:
+                if "[" in word.text and ("$(" in word.text or "`" in word.text):
+                    self._host.doubt(f"{name} may run code inside {word.text[:60]!r}")
         match name:
             case "cd" | "pushd":
                 return self._cd(words, state)

@@ -89,6 +89,8 @@ class Variables:
         if "n" in flags and keyword in ("declare", "typeset", "local"):
             self._scope.doubt(f"{keyword} -n makes a name for another name")
         for given in names:
+            if "[" in given and ("$(" in given or "`" in given):
+                self._scope.doubt(f"{keyword} may run code inside {given[:60]!r}")
             name, assigned, _ = given.partition("=")
             name = name.split("[", 1)[0].rstrip("+")
             if keyword in ("unset", "unsetenv") or assigned:

