@@ -8,17 +8,19 @@ import os
 
 from interpose import __version__
 from interpose.contracts.journal import Record
-from interpose.contracts.ports import Clock, Journal, Launch, Launches, Workspaces
+from interpose.contracts.ports import Clock, Journal, Launches, Workspaces
+from interpose.gateway.admission import Admission, TurnedAway
 from interpose.gateway.anthropic import AnthropicCodec
 from interpose.gateway.api import ApiName
 from interpose.gateway.asgi import App, Incoming, Outgoing, Receive, Scope, Send
 from interpose.gateway.chat import ChatCodec
-from interpose.gateway.exchange import Exchange, Parts, Visit
+from interpose.gateway.exchange import Exchange
 from interpose.gateway.faults import error_body
 from interpose.gateway.ledger import Ledger
-from interpose.gateway.routes import Headers, agent_of, host_name, route_of, session_of, split_launch
+from interpose.gateway.routes import Headers, agent_of, route_of, session_of, split_launch
 from interpose.gateway.settings import GatewaySettings
 from interpose.gateway.upstream import Upstream
+from interpose.gateway.visit import Parts, Visit
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import write_json
 
@@ -38,15 +40,14 @@ class Gateway:
         journal: Journal,
         clock: Clock,
     ) -> None:
-        self._launches = launches
+        self._admission = Admission(settings, launches)
+        self._open = 0
         self._parts = Parts(
             settings=settings,
             workspaces=workspaces,
             journal=journal,
             clock=clock,
-            upstream=Upstream(
-                connect_timeout_s=settings.connect_timeout_s, trust_env=settings.proxies_from_environment
-            ),
+            upstream=Upstream(trust_env=settings.proxies_from_environment),
             ledger=Ledger(),
             codecs={codec.api: codec for codec in (AnthropicCodec(), ChatCodec())},
         )
@@ -73,21 +74,27 @@ class Gateway:
             return
 
     async def _visited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        settings = self._parts.settings
         headers = Headers.of(scope["headers"])
         raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
         secret, raw_path = split_launch(raw_path)
         path = _decoded(scope["path"], has_prefix=secret is not None)
-        outgoing = Outgoing(send)
-        launch = self._launches.find(secret) if secret else None
+        outgoing = Outgoing(send, closes=settings.closes_connections)
+        if secret is None and raw_path == HEALTH_PATH:
+            health = {"name": "interpose", "version": __version__, "pid": settings.process_id or os.getpid()}
+            await outgoing.whole(200, [_JSON], write_json(health))
+            return
+
+        admitted = self._admission.admit(headers, secret)
+        launch = admitted.launch
         agent = (launch.agent if launch else None) or agent_of(headers)
         route = route_of(scope["method"], path, headers, agent)
-        refusal = self._turned_away(headers, has_prefix=secret is not None, launch=launch)
-        if refusal is not None:
-            await self._refuse(outgoing, route.api, launch, *refusal)
+        if isinstance(admitted, TurnedAway):
+            await self._refuse(outgoing, route.api, admitted)
             return
-        if secret is None and raw_path == HEALTH_PATH:
-            health = {"name": "interpose", "version": __version__, "pid": os.getpid()}
-            await outgoing.whole(200, [_JSON], write_json(health))
+        if self._open >= settings.streams_max:
+            busy = TurnedAway(503, f"interpose serves {settings.streams_max} requests at once; try again", launch)
+            await self._refuse(outgoing, route.api, busy)
             return
 
         visit = Visit(
@@ -96,29 +103,20 @@ class Gateway:
             method=scope["method"],
             raw_path=raw_path,
             query=scope.get("query_string", b""),
-            headers=headers,
-            session=session_of(headers) or (launch.session if launch else random_id("s", 12)),
+            headers=admitted.headers,
+            session=session_of(headers) or (launch.session if launch else "") or random_id("s", 12),
             launch=launch,
             agent=agent,
         )
-        await Exchange(self._parts, visit, Incoming(receive), outgoing).run()
+        self._open += 1
+        try:
+            await Exchange(self._parts, visit, Incoming(receive, settings.body_timeout_s), outgoing).run()
+        finally:
+            self._open -= 1
 
-    def _turned_away(self, headers: Headers, *, has_prefix: bool, launch: Launch | None) -> tuple[int, str] | None:
-        """Status and reason when the request may not go on: a web page's, an unknown launch's, a WebSocket's."""
-        allowed = self._parts.settings.allowed_hosts
-        host = headers.get(b"host") or ""
-        if allowed is not None and host_name(host) not in allowed:
-            return 403, f"interpose does not answer to the name {host!r}; use 127.0.0.1 or localhost"
-        if headers.get(b"origin") is not None:
-            return 403, "interpose does not answer requests of web pages (this one carries an Origin header)"
-        if has_prefix and launch is None:
-            return 404, "interpose does not know this launch; start the agent again with: interpose run -- COMMAND"
-        if (headers.get(b"upgrade") or "").lower() == "websocket":
-            return 426, "interpose speaks HTTP here, not WebSocket; use plain requests"
-        return None
-
-    async def _refuse(self, outgoing: Outgoing, api: ApiName, launch: Launch | None, status: int, message: str) -> None:
+    async def _refuse(self, outgoing: Outgoing, api: ApiName, turned_away: TurnedAway) -> None:
         parts = self._parts
+        launch = turned_away.launch
         parts.journal.write(
             Record(
                 at=parts.clock.now(),
@@ -127,11 +125,12 @@ class Gateway:
                 mount="wire",
                 launch=launch.id if launch else "",
                 outcome="turned_away",
-                reason=message,
-                data={"api": api, "status": status},
+                reason=turned_away.reason,
+                data={"api": api, "status": turned_away.status},
             )
         )
-        await outgoing.whole(status, [_JSON], error_body(api, status, message))
+        body = error_body(api, turned_away.status, turned_away.reason)
+        await outgoing.whole(turned_away.status, [_JSON], body)
 
 
 def bound_to(app: App, secret: str) -> App:

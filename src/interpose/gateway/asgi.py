@@ -20,17 +20,32 @@ class ClientGone(Exception):  # noqa: N818 - an event, told to whoever reads the
     """The client hung up while its body was read."""
 
 
-class Incoming:
-    """A request's body, and the news that its client hung up. One task reads the body, one waits for the news."""
+class BodyTooSlow(Exception):  # noqa: N818 - an event, told to whoever reads the body
+    """The client did not send its body in time; the text is made for it."""
 
-    def __init__(self, receive: Receive) -> None:
+
+class Incoming:
+    """A request's body, and the news that its client hung up. One task reads the body, one waits for the news.
+
+    `timeout_s` is how long the client may be silent in the middle of its body, and take for one that is read whole.
+    """
+
+    def __init__(self, receive: Receive, timeout_s: float) -> None:
         self._receive = receive
+        self._timeout_s = timeout_s
         self._is_read = asyncio.Event()
+        self.was_slow: BodyTooSlow | None = None
+        """What `chunks` raised; for a reader whose own library makes something else of it."""
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises ClientGone when the client hangs up before its end."""
+        """The body as it arrives. Raises ClientGone when the client hangs up before its end, and BodyTooSlow."""
         while True:
-            message = await self._receive()
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    message = await self._receive()
+            except TimeoutError:
+                self.was_slow = self._too_slow()
+                raise self.was_slow from None
             if message["type"] == "http.disconnect":
                 raise ClientGone
             if body := message.get("body", b""):
@@ -40,14 +55,18 @@ class Incoming:
                 return
 
     async def whole(self, limit: int) -> bytes | None:
-        """The body, or None as soon as it is longer than `limit` bytes. Raises ClientGone."""
+        """The body, or None as soon as it is longer than `limit` bytes. Raises ClientGone and BodyTooSlow."""
         pieces: list[bytes] = []
         size = 0
-        async for chunk in self.chunks():
-            size += len(chunk)
-            if size > limit:
-                return None
-            pieces.append(chunk)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                async for chunk in self.chunks():
+                    size += len(chunk)
+                    if size > limit:
+                        return None
+                    pieces.append(chunk)
+        except TimeoutError:
+            raise self._too_slow() from None
         return b"".join(pieces)
 
     async def gone(self) -> None:
@@ -56,17 +75,23 @@ class Incoming:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
+    def _too_slow(self) -> BodyTooSlow:
+        return BodyTooSlow(f"the request's body did not arrive within {self._timeout_s:g} s")
+
 
 class Outgoing:
     """A reply. Waits where the client reads slowly, so that the upstream is read no faster."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, *, closes: bool = False) -> None:
         self._send = send
+        self._closes = closes
         self.status: int | None = None
 
     async def start(self, status: int, headers: HeaderList) -> None:
-        """Sends the head."""
+        """Sends the head; with `closes`, one that ends the connection behind this reply."""
         self.status = status
+        if self._closes and (b"connection", b"close") not in headers:
+            headers = [*headers, (b"connection", b"close")]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def write(self, data: bytes) -> None:

@@ -15,6 +15,7 @@ _TYPES = {
     404: "not_found_error",
     413: "request_too_large",
     429: "rate_limit_error",
+    504: "timeout_error",
     529: "overloaded_error",
 }
 _GEMINI_STATUS = {
@@ -26,6 +27,7 @@ _GEMINI_STATUS = {
     500: "INTERNAL",
     502: "UNAVAILABLE",
     503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
     529: "UNAVAILABLE",
 }
 
@@ -39,6 +41,17 @@ def error_event(api: ApiName, message: str, newline: bytes = b"\n") -> bytes:
     """An error in the middle of a stream, as the API's clients expect it."""
     name = "error" if api == "anthropic" else None
     return SseEvent.build(name, write_json(_error(api, 502, message)), newline).raw
+
+
+def keep_alive(api: ApiName) -> bytes | None:
+    """A sign of life between two events of a stream, such as the API's clients bear; None where they bear none."""
+    match api:
+        case "anthropic":
+            return b'event: ping\ndata: {"type": "ping"}\n\n'
+        case "chat" | "responses":
+            return b": interpose waits for a verdict\n\n"
+        case "gemini":
+            return None
 
 
 def _error(api: ApiName, status: int, message: str) -> Json:

@@ -10,13 +10,16 @@ from typing import Literal, TypeAlias
 
 from interpose.gateway.api import ApiName
 
-Kind: TypeAlias = Literal["judged", "not_judged_yet", "plain"]
+Kind: TypeAlias = Literal["judged", "not_judged_yet", "plain", "unknown"]
 
 SESSION_HEADERS = (b"x-interpose-session", b"x-claude-code-session-id", b"session-id", b"thread-id", b"x-session-id")
 """Headers that name a session, the most telling first."""
 
 _LAUNCH = re.compile(rb"/l/([^/?#]*)")
 _GEMINI_CALL = re.compile(r":(generateContent|streamGenerateContent)$")
+_COUNTS = re.compile(r"/v1/messages/count_tokens$|:countTokens$")
+_MODELS = re.compile(r"/models(/[^:]+)?$")
+_NAMED_MODEL = re.compile(r"/models/([^:]+)(:[A-Za-z]+)?$")
 _AGENTS = (
     ("claude-cli/", "claude-code"),
     ("codex", "codex"),
@@ -47,10 +50,14 @@ class Headers:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Which API a request speaks, and whether its content is judged."""
+    """Which API a request speaks, and whether its content is judged; `model` is the one that its path names.
+
+    `plain` is what cannot carry a call, such as counting tokens and listing models.
+    """
 
     api: ApiName
     kind: Kind
+    model: str | None = None
 
 
 def split_launch(raw_path: bytes) -> tuple[str | None, bytes]:
@@ -73,8 +80,10 @@ def route_of(method: str, path: str, headers: Headers, agent: str | None) -> Rou
         if path.endswith("/responses"):
             return Route("responses", "not_judged_yet")
         if _GEMINI_CALL.search(path):
-            return Route("gemini", "not_judged_yet")
-    return Route(_api_of(path, headers, agent), "plain")
+            return Route("gemini", "not_judged_yet", _model_in(path))
+    api = _api_of(path, headers, agent)
+    is_plain = path == "/" or _MODELS.search(path) or (method == "POST" and _COUNTS.search(path))
+    return Route(api, "plain" if is_plain else "unknown", _model_in(path))
 
 
 def session_of(headers: Headers) -> str | None:
@@ -94,6 +103,11 @@ def host_name(host: str) -> str:
     if name.startswith("["):
         return name.partition("]")[0] + "]"
     return name.partition(":")[0]
+
+
+def _model_in(path: str) -> str | None:
+    found = _NAMED_MODEL.search(path)
+    return found.group(1) if found else None
 
 
 def _api_of(path: str, headers: Headers, agent: str | None) -> ApiName:

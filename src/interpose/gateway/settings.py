@@ -1,17 +1,95 @@
 """What the gateway may be told. Knows no file and no environment."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
+
+from interpose.gateway.api import ApiName
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+Provider: TypeAlias = Literal["anthropic", "openai", "gemini"]
+"""Whose APIs an upstream speaks; chat completions and responses are both OpenAI's."""
+
+UnjudgedPaths: TypeAlias = Literal["pass", "refuse"]
+
+PROVIDERS: Mapping[ApiName, Provider] = {
+    "anthropic": "anthropic",
+    "chat": "openai",
+    "responses": "openai",
+    "gemini": "gemini",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One upstream and how it is reached.
+
+    Attributes:
+        name: what the settings call it.
+        api: whose APIs it speaks.
+        base_url: where requests go; it may have a path.
+        models: patterns of model names (`*` stands for anything) whose requests go here; none for a provider's own.
+        key: put in the place of the client's keys; None passes those on.
+        ca_file: certificates that are trusted beside the system's.
+        connect_timeout_s: how long it may take to accept a connection.
+        read_timeout_s: how long it may be silent, before its answer and within.
+        retries: how often a request that cannot have arrived is sent again.
+    """
+
+    name: str
+    api: Provider
+    base_url: str
+    models: tuple[str, ...] = ()
+    key: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    connect_timeout_s: float = 10.0
+    read_timeout_s: float = 600.0
+    retries: int = 1
+
+    def takes(self, model: str) -> bool:
+        """Whether requests for `model` are meant for this upstream."""
+        return any(fnmatchcase(model, pattern) for pattern in self.models)
 
 
 @dataclass(frozen=True, slots=True)
 class Upstreams:
-    """Where each provider's requests go: base URLs, which may have a path."""
+    """Where requests go: each provider's own base URL, which may have a path, and the upstreams with a name.
+
+    A target without `models` is its provider's own upstream and replaces the base URL.
+    """
 
     anthropic: str = "https://api.anthropic.com"
     openai: str = "https://api.openai.com"
     gemini: str = "https://generativelanguage.googleapis.com"
+    targets: tuple[Target, ...] = ()
+
+    def chosen(self, api: ApiName, model: str | None) -> Target:
+        """The upstream of a request: the one with the longest pattern that the model fits, else the provider's own."""
+        provider = PROVIDERS[api]
+        fitting = [
+            (len(pattern), target)
+            for target in self.targets
+            if target.api == provider and model is not None
+            for pattern in target.models
+            if fnmatchcase(model, pattern)
+        ]
+        if fitting:
+            return max(fitting, key=lambda pair: pair[0])[1]
+        return self.own(provider)
+
+    def own(self, provider: Provider) -> Target:
+        """The upstream of the provider's models that no pattern takes."""
+        for target in self.targets:
+            if target.api == provider and not target.models:
+                return target
+        base_url = {"anthropic": self.anthropic, "openai": self.openai, "gemini": self.gemini}[provider]
+        return Target(provider, provider, base_url)
+
+    def asks_model(self, api: ApiName) -> bool:
+        """Whether the model's name decides where requests of this API go."""
+        return any(target.models and target.api == PROVIDERS[api] for target in self.targets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +97,32 @@ class GatewaySettings:
     """How the gateway behaves.
 
     Attributes:
-        upstreams: the providers' base URLs.
+        upstreams: where requests go.
+        clients: tokens of clients, as name and SHA-256 digest in hex.
+        demands_token: whether only launches and clients are served; a must for every address but loopback.
         allowed_hosts: names that a Host header may carry (the port does not count), so that no web page reaches the
             gateway through a name of its own; None allows every name.
-        body_bytes: the largest request body that is judged.
+        unjudged_paths: whether a path that nobody judges passes or is refused.
+        body_bytes: the largest request body that is judged, also after it was decompressed.
         reply_bytes: the largest reply that is judged whole.
-        connect_timeout_s: how long an upstream may take to accept a connection.
-        proxies_from_environment: reach upstreams through HTTPS_PROXY and NO_PROXY.
+        body_timeout_s: how long a request's body may take to arrive, or be silent where it streams through.
+        streams_max: how many requests are served at once.
+        keep_alive_s: after how long a silence a client that waits for a verdict is sent a sign of life.
+        proxies_from_environment: reach upstreams through HTTPS_PROXY, HTTP_PROXY and ALL_PROXY but for NO_PROXY.
+        closes_connections: whether each answer ends its connection, so that the next request can go to another worker.
+        process_id: what `/healthz` says; None for this process.
     """
 
     upstreams: Upstreams = field(default_factory=Upstreams)
+    clients: Mapping[str, str] = field(default_factory=dict)
+    demands_token: bool = False
     allowed_hosts: frozenset[str] | None = LOOPBACK_HOSTS
+    unjudged_paths: UnjudgedPaths = "pass"
     body_bytes: int = 32 * 1024 * 1024
     reply_bytes: int = 64 * 1024 * 1024
-    connect_timeout_s: float = 10.0
+    body_timeout_s: float = 120.0
+    streams_max: int = 1_000
+    keep_alive_s: float = 10.0
     proxies_from_environment: bool = False
+    closes_connections: bool = False
+    process_id: int | None = None

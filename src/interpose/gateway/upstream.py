@@ -1,17 +1,24 @@
 """The way out: the one module that knows the HTTP client.
 
-Knows: connections, hop-by-hop headers, timeouts. Does not know: APIs, policy.
+Knows: connections, hop-by-hop headers, timeouts, proxies, certificates. Does not know: APIs, policy.
 """
 
-from collections.abc import AsyncIterator, Iterable
+import asyncio
+import ssl
+from base64 import b64encode
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from types import SimpleNamespace
+from typing import Any, Self, TypeAlias
+from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies_environment
 
 import aiohttp
 from yarl import URL
 
-from interpose.contracts.errors import MisuseError
+from interpose.contracts.errors import ConfigError, MisuseError
+from interpose.gateway.settings import Target
 from interpose.kernel.boundary import fault_line
 
 HeaderList: TypeAlias = list[tuple[bytes, bytes]]
@@ -30,9 +37,11 @@ _HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-_OURS = frozenset({b"host", b"x-interpose-session"})
+_OURS = frozenset({b"host", b"x-interpose-session", b"x-interpose-token"})
 _AUTOMATIC = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _FAULTS = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+_RETRY_DELAY_S = 0.1
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,7 @@ class UpstreamDown:
 
     reason: str
     was_reached: bool = True
+    is_timeout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class Question:
     """
 
     method: str
+    target: Target
     url: str
     headers: HeaderList
     body: bytes | AsyncIterator[bytes] | None
@@ -78,15 +89,15 @@ class UpstreamReply:
             async for chunk in self._response.content.iter_any():
                 yield chunk
         except _FAULTS as error:
-            yield UpstreamDown(fault_line(error))
+            yield _down(error)
 
 
 class Upstream:
     """The connections to all upstreams. Belongs to the event loop that `open` ran on."""
 
-    def __init__(self, *, connect_timeout_s: float, trust_env: bool) -> None:
-        self._connect_timeout_s = connect_timeout_s
-        self._trust_env = trust_env
+    def __init__(self, *, trust_env: bool) -> None:
+        self._proxies = getproxies_environment() if trust_env else {}
+        self._tls: dict[str | None, ssl.SSLContext] = {}
         self._plain: aiohttp.ClientSession | None = None
         self._judged: aiohttp.ClientSession | None = None
 
@@ -94,8 +105,8 @@ class Upstream:
         """Makes the connection pool; idempotent."""
         if self._plain is None:
             connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
-            self._plain = self._session(connector, auto_decompress=False)
-            self._judged = self._session(connector, auto_decompress=True)
+            self._plain = _session(connector, auto_decompress=False)
+            self._judged = _session(connector, auto_decompress=True)
         return self
 
     async def close(self) -> None:
@@ -110,41 +121,90 @@ class Upstream:
     async def ask(self, question: Question) -> AsyncIterator[UpstreamReply | UpstreamDown]:
         """Sends `question`; gives the answer once its head is there, or why there is none.
 
-        On leaving, a reply that was not read to its end is cut off. Raises MisuseError when `open` was not called.
+        What cannot have arrived is sent again, as often as the target says: a refused connection, and one that was
+        kept from an earlier request and turns out to be closed. On leaving, a reply that was not read to its end is
+        cut off. Raises MisuseError when `open` was not called.
         """
-        session = self._judged if question.is_judged else self._plain
-        if session is None:
-            raise MisuseError("the gateway's connections are not open: run it with a server that sends lifespan events")
-        try:
-            response = await session.request(
-                question.method,
-                URL(question.url, encoded=True),
-                headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in question.headers],
-                data=question.body,
-                allow_redirects=False,
-                skip_auto_headers=_AUTOMATIC,
-            )
-        except _FAULTS as error:
-            yield UpstreamDown(fault_line(error), was_reached=isinstance(error, aiohttp.ClientResponseError))
+        response = await self._asked(question)
+        if isinstance(response, UpstreamDown):
+            yield response
             return
-
         try:
             yield UpstreamReply(response, is_judged=question.is_judged)
         finally:
             response.close() if not response.content.at_eof() else response.release()
 
-    def _session(self, connector: aiohttp.TCPConnector, *, auto_decompress: bool) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=connector,
-            connector_owner=not auto_decompress,
-            auto_decompress=auto_decompress,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout_s),
-            trust_env=self._trust_env,
-            read_bufsize=2**18,
-            max_line_size=65536,
-            max_field_size=65536,
+    async def _asked(self, question: Question) -> aiohttp.ClientResponse | UpstreamDown:
+        left = question.target.retries
+        while True:
+            connection = SimpleNamespace(is_reused=False)
+            try:
+                return await self._send(question, connection)
+            except _FAULTS as error:
+                if left <= 0 or not _may_repeat(error, question.body, is_reused=connection.is_reused):
+                    return _down(error)
+            left -= 1
+            await asyncio.sleep(_RETRY_DELAY_S)
+
+    async def _send(self, question: Question, connection: SimpleNamespace) -> aiohttp.ClientResponse:
+        session = self._judged if question.is_judged else self._plain
+        if session is None:
+            raise MisuseError("the gateway's connections are not open: run it with a server that sends lifespan events")
+        target = question.target
+        options: dict[str, Any] = {}
+        proxy = proxy_for(question.url, self._proxies)
+        if proxy is not None:
+            options["proxy"], options["proxy_headers"] = proxy
+        if question.url.startswith("https:"):
+            options["ssl"] = self._context(target.ca_file)
+        return await session.request(
+            question.method,
+            URL(question.url, encoded=True),
+            headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in question.headers],
+            data=question.body,
+            allow_redirects=False,
+            skip_auto_headers=_AUTOMATIC,
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=target.connect_timeout_s, sock_read=target.read_timeout_s
+            ),
+            trace_request_ctx=connection,
+            **options,
         )
+
+    def _context(self, ca_file: str | None) -> ssl.SSLContext:
+        """Made once for each file: it costs 20 ms, and connections are pooled by it."""
+        if ca_file not in self._tls:
+            self._tls[ca_file] = tls_context(ca_file)
+        return self._tls[ca_file]
+
+
+def tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """Trusts the system's certificates and those in `ca_file`. Raises ConfigError when that cannot be read."""
+    context = ssl.create_default_context()
+    if ca_file is None:
+        return context
+    try:
+        context.load_verify_locations(ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(ca_file, f"cannot be read as certificates: {error}", "give a file in PEM form") from error
+    return context
+
+
+def proxy_for(url: str, proxies: Mapping[str, str]) -> tuple[str, dict[str, str]] | None:
+    """The proxy for `url` and the headers that it is sent, or None. `proxies` are those of the environment.
+
+    This machine is never reached through a proxy.
+    """
+    parts = urlsplit(url)
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy is None or parts.hostname in _LOOPBACK or _goes_direct(parts, proxies.get("no", "")):
+        return None
+    found = URL(proxy if "://" in proxy else f"http://{proxy}")
+    if not found.user:
+        return str(found), {}
+    login = f"{unquote(found.raw_user or '')}:{unquote(found.raw_password or '')}"
+    headers = {"Proxy-Authorization": f"Basic {b64encode(login.encode()).decode()}"}
+    return str(found.with_user(None)), headers
 
 
 def passed_on(headers: Iterable[tuple[bytes, bytes]], *, drop: Iterable[bytes] = ()) -> HeaderList:
@@ -163,6 +223,46 @@ def joined_url(base: str, raw_path: bytes, query: bytes) -> str:
         if base.endswith(version) and path.startswith(f"{version}/"):
             path = path.removeprefix(version)
     return f"{base}{path}" + (f"?{query.decode('latin-1')}" if query else "")
+
+
+def _goes_direct(parts: SplitResult, no_proxy: str) -> bool:
+    """Whether NO_PROXY names the host: by name, by the end of its name, with or without a port, or all by `*`."""
+    hosts = (parts.hostname or "", f"{parts.hostname}:{parts.port or {'http': 80, 'https': 443}.get(parts.scheme)}")
+    names = [name.strip().lower().removeprefix("*").lstrip(".") for name in no_proxy.split(",")]
+    if "*" in (entry.strip() for entry in no_proxy.split(",")):
+        return True
+    return any(host == name or host.endswith(f".{name}") for name in names if name for host in hosts)
+
+
+def _session(connector: aiohttp.TCPConnector, *, auto_decompress: bool) -> aiohttp.ClientSession:
+    tracing = aiohttp.TraceConfig()
+    tracing.on_connection_reuseconn.append(_note_reuse)
+    return aiohttp.ClientSession(
+        connector=connector,
+        connector_owner=not auto_decompress,
+        auto_decompress=auto_decompress,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        read_bufsize=2**18,
+        max_line_size=65536,
+        max_field_size=65536,
+        trace_configs=[tracing],
+    )
+
+
+async def _note_reuse(_session: aiohttp.ClientSession, context: SimpleNamespace, _details: object) -> None:
+    context.trace_request_ctx.is_reused = True
+
+
+def _may_repeat(error: Exception, body: object, *, is_reused: bool) -> bool:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return True
+    is_whole = body is None or isinstance(body, bytes)
+    return is_reused and is_whole and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
+
+
+def _down(error: Exception) -> UpstreamDown:
+    was_reached = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+    return UpstreamDown(fault_line(error), was_reached=was_reached, is_timeout=isinstance(error, TimeoutError))
 
 
 def _is_encoded(response: aiohttp.ClientResponse) -> bool:

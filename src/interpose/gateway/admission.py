@@ -1,0 +1,89 @@
+"""Who may speak to the gateway.
+
+Knows: launch prefixes, clients' tokens, Host and Origin. Does not know: what is asked, what is done with it.
+"""
+
+from dataclasses import dataclass
+
+from interpose.contracts.ports import Launch, Launches
+from interpose.gateway.credentials import TOKEN_HEADER, offered_keys
+from interpose.gateway.routes import Headers, host_name
+from interpose.gateway.settings import GatewaySettings
+from interpose.kernel.ids import digest_of_secret
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that may go on: its launch if it has one, and its headers without any token of ours."""
+
+    launch: Launch | None
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedAway:
+    """A request that may not, with the answer it gets."""
+
+    status: int
+    reason: str
+    launch: Launch | None = None
+
+
+class Admission:
+    """The door of one gateway. Keeps no state: any thread may ask."""
+
+    def __init__(self, settings: GatewaySettings, launches: Launches) -> None:
+        self._settings = settings
+        self._launches = launches
+        self._clients = {digest.lower(): name for name, digest in settings.clients.items()}
+
+    def admit(self, headers: Headers, secret: str | None) -> Admitted | TurnedAway:
+        """Whether a request with these headers and this launch prefix is served."""
+        names = [name for name, _ in headers.raw]
+        host = headers.get(b"host") or ""
+        allowed = self._settings.allowed_hosts
+        if names.count(b"host") > 1:
+            return TurnedAway(400, "this request has more than one Host header")
+        if allowed is not None and host_name(host) not in allowed:
+            return TurnedAway(403, f"interpose does not answer to the name {host!r}; use 127.0.0.1 or localhost")
+        if b"origin" in names:
+            return TurnedAway(
+                403, "interpose does not answer requests of web pages (this one carries an Origin header)"
+            )
+
+        admitted = self._identified(headers, secret)
+        if isinstance(admitted, Admitted) and (headers.get(b"upgrade") or "").lower() == "websocket":
+            return TurnedAway(426, "interpose speaks HTTP here, not WebSocket; use plain requests", admitted.launch)
+        return admitted
+
+    def _identified(self, headers: Headers, secret: str | None) -> Admitted | TurnedAway:
+        if secret is not None:
+            launch = self._launches.find(secret) or self._client(secret)
+            if launch is None:
+                way_out = "start the agent again with: interpose run -- COMMAND"
+                return TurnedAway(404, f"interpose does not know this launch; {way_out}")
+            return Admitted(launch, headers)
+
+        token = headers.get(TOKEN_HEADER)
+        if token is not None:
+            client = self._client(token)
+            return Admitted(client, headers) if client else TurnedAway(401, "interpose does not know this token")
+        if self._clients:
+            for name, key in offered_keys(headers):
+                client = self._client(key)
+                if client is not None:
+                    return Admitted(client, Headers(tuple(pair for pair in headers.raw if pair[0] != name)))
+        if self._settings.demands_token:
+            return TurnedAway(
+                401,
+                "interpose serves only clients with a token here; send yours as the API key, in x-interpose-token, "
+                "or before the path as in /l/TOKEN/v1/messages",
+            )
+        return Admitted(None, headers)
+
+    def _client(self, token: str) -> Launch | None:
+        """A client of the settings as a launch without a folder of its own."""
+        name = self._clients.get(digest_of_secret(token)) if self._clients else None
+        if name is None:
+            return None
+        return Launch(f"client-{name}", workspace="", session="", agent=None, cwd="", upstream=None, created=0.0)
