@@ -45,11 +45,12 @@ class Attempt:
 
     def terminal(self, tool_name: str, arguments: dict[str, Any], reach: Reach) -> Any:
         """Runs the tool, or returns why it may not run as it is now; raises what it raises."""
-        judge = self._late_judge(tool_name, arguments)
-        if judge is not None and (withheld := judge.judge(tool_name, arguments)) is not None:
+        final = owned(arguments, "the list")
+        judge = self._late_judge(tool_name, final)
+        if judge is not None and (withheld := judge.judge(tool_name, final)) is not None:
             return withheld.answer
 
-        self.executed = (tool_name, owned(arguments, "the list"))
+        self.executed = (tool_name, final)
         try:
             result = reach(tool_name, arguments, self.call.call_id)
         except BaseException as error:
@@ -60,11 +61,12 @@ class Attempt:
 
     async def terminal_async(self, tool_name: str, arguments: dict[str, Any], reach: ReachAsync) -> Any:
         """As `terminal`, awaited."""
-        judge = self._late_judge(tool_name, arguments)
-        if judge is not None and (withheld := await judge.judge_async(tool_name, arguments)) is not None:
+        final = owned(arguments, "the list")
+        judge = self._late_judge(tool_name, final)
+        if judge is not None and (withheld := await judge.judge_async(tool_name, final)) is not None:
             return withheld.answer
 
-        self.executed = (tool_name, owned(arguments, "the list"))
+        self.executed = (tool_name, final)
         try:
             result = await reach(tool_name, arguments, self.call.call_id)
         except BaseException as error:

@@ -36,7 +36,7 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
     without one is protected by the list of the orchestrator above it. A model that names an unknown tool is told which
     there are.
 
-    Children may be added and removed by any thread at any time; a call keeps the children it started with.
+    Children may be added and removed by any thread at any time; a call whose child has just left fails as unknown.
     """
 
     meta = DriverMeta("interpose.orchestrator", "Orchestrator", "1")
