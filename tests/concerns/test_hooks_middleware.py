@@ -102,10 +102,12 @@ def test_with_raise_a_failing_observer_stops_the_call(run: Run) -> None:
     before = HooksMiddleware(pre=[noisy], on_failure=[lambda *seen: told.append(seen)], on_hook_error="raise")
     after = HooksMiddleware(post=[noisy], on_failure=[lambda *seen: told.append(seen)], on_hook_error="raise")
     stopped, ran = Tool(), Tool()
-    with pytest.raises(LookupError, match="observer broke"):
+    with pytest.raises(LookupError, match="observer broke") as first:
         run([before], stopped)
-    with pytest.raises(LookupError, match="observer broke"):
+    with pytest.raises(LookupError, match="observer broke") as second:
         run([after], ran)
+    assert "raised by the pre hook noisy at t" in first.value.__notes__
+    assert "raised by the post hook noisy at t" in second.value.__notes__
     assert (stopped.runs, len(ran.runs), told) == ([], 1, [])
 
 

@@ -15,7 +15,7 @@ from interpose.concerns.permission.middleware import PermissionMiddleware
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.contracts.ports import ApprovalRequest
-from interpose.contracts.tools import Arguments, Call, CallNext, Flow, FlowMiddleware, ToolMiddleware
+from interpose.contracts.tools import Arguments, Call, Flow, FlowMiddleware
 from interpose.testing.fakes import FakeApprovals
 from tests.concerns.calls import Run, Tool, both, run_async, run_sync
 
@@ -306,16 +306,3 @@ def test_silence_denies(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     assert "permission_denied" in denied
     assert tool.runs == []
     assert "nobody answered within 2 s whether t may run: denied" in caplog.text
-
-
-def test_a_rewrite_inside_of_consent_is_seen_by_whoever_compares() -> None:
-    """The consents of a call are in its facts, by digest, so the one who runs the tool can tell a later change."""
-
-    class Inside(ToolMiddleware):
-        def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
-            return call_next(tool_name, {"x": "else"})
-
-    person, tool, call = Person(), Tool(), Call("")
-    run_sync([PermissionMiddleware(consent=person), Inside()], tool, call=call)
-    assert call.facts["consents"] == ((person, call_digest("t", {"x": [1]})),)
-    assert call_digest(*tool.runs[0]) not in {digest for _, digest in call.facts["consents"]}

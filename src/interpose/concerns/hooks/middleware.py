@@ -121,8 +121,9 @@ class _Hooks(Generic[_Hook]):
         for hook in self._hooks:
             try:
                 hook(tool_name, _own(arguments), *map(_copied, outcome))
-            except Exception:
+            except Exception as error:
                 if raises:
+                    error.add_note(f"raised by the {self._phase} hook {_name(hook)} at {tool_name}")
                     raise
                 _log.exception("the %s hook %s failed at %s; the call goes on", self._phase, _name(hook), tool_name)
 

@@ -1,37 +1,24 @@
 """A middleware that asks for consent before a tool runs.
 
-Knows: what counts as a yes, and that it holds for one digest. Does not know: who is asked.
+Knows: what counts as a yes, and that it holds for one digest. Does not know: who is asked, and how.
 """
 
-import asyncio
-import contextvars
-import inspect
 import json
 import logging
-import threading
-from collections.abc import Awaitable, Generator, Mapping
-from concurrent.futures import Future
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
+from interpose.concerns.permission.asking import Question, asked, asked_async, handler_name
 from interpose.concerns.permission.contract import ConsentError, ConsentHandler, SupportsConsent
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import ConfigError, MisuseError
-from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware
+from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, LateJudge, ToolMiddleware, Withheld
 
 CONSENTS = "consents"
 """The key in `Call.facts`: which handler said yes to which digest, as a tuple of pairs."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    """Wanted: what the handler says to this call; the arguments are its own copy."""
-
-    handler: ConsentHandler
-    tool_name: str
-    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +29,11 @@ class _Act:
     arguments: Arguments
 
 
-_Steps: TypeAlias = Generator[_Ask | _Act, Any, Any]
+_Steps: TypeAlias = Generator[Question | _Act, Any, Any]
 """Yields what is to be asked or run, receives the answer or the result, returns what the caller gets."""
+
+_Asking: TypeAlias = Generator[Question, Any, str | None]
+"""Yields what is to be asked, receives the answer, returns the denial or None."""
 
 
 class PermissionMiddleware(ToolMiddleware, SupportsConsent):
@@ -51,12 +41,15 @@ class PermissionMiddleware(ToolMiddleware, SupportsConsent):
 
     Only `True` allows. Any other value denies: the tool does not run and the result is the JSON text
     `{"permission_denied": true, "tool": …, "message": …}`. A handler that raises denies too, by ConsentError. Without a
-    handler each call raises ConfigError. A yes holds for the digest of that name and those arguments within one call:
-    the same handler is not asked about it twice, and is asked anew when anything differs.
+    handler each call raises ConfigError.
 
-    Put it inside of whatever rewrites calls. In an async list a plain handler is asked in a thread of its own, and a
-    coroutine function is awaited. One instance may serve many drivers and threads at once; the handler is then asked
-    from many threads.
+    A yes holds for the digest of that name and those arguments within one call: the same handler is not asked about it
+    twice, and is asked anew when anything differs. That includes a middleware further in that changes the call: a
+    driver then asks once more before the tool runs (unless it is told to allow late rewrites). So put it inside of
+    whatever rewrites calls.
+
+    In an async list a plain handler is asked in a thread of its own, and a coroutine function is awaited. One instance
+    may serve many drivers and threads at once; the handler is then asked from many threads.
     """
 
     def __init__(self, *, consent: ConsentHandler | None = None) -> None:
@@ -71,39 +64,11 @@ class PermissionMiddleware(ToolMiddleware, SupportsConsent):
 
     def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
         """Asks in the thread of the call."""
-        steps = self._steps(tool_name, arguments, call_next.call)
-        try:
-            wanted = next(steps)
-            while True:
-                try:
-                    answer = (
-                        call_next(wanted.tool_name, wanted.arguments) if isinstance(wanted, _Act) else _asked(wanted)
-                    )
-                except BaseException as error:  # noqa: BLE001 - handed to the steps, which deny or raise it on
-                    wanted = steps.throw(error)
-                else:
-                    wanted = steps.send(answer)
-        except StopIteration as stop:
-            return stop.value
+        return _driven(self._steps(tool_name, arguments, call_next.call), call_next)
 
     async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
-        """Asks in a thread of its own, so that the loop goes on."""
-        steps = self._steps(tool_name, arguments, call_next.call)
-        try:
-            wanted = next(steps)
-            while True:
-                try:
-                    answer = (
-                        await call_next(wanted.tool_name, wanted.arguments)
-                        if isinstance(wanted, _Act)
-                        else await _asked_async(wanted)
-                    )
-                except BaseException as error:  # noqa: BLE001 - handed to the steps, which deny or raise it on
-                    wanted = steps.throw(error)
-                else:
-                    wanted = steps.send(answer)
-        except StopIteration as stop:
-            return stop.value
+        """Asks while the loop goes on."""
+        return await _driven_async(self._steps(tool_name, arguments, call_next.call), call_next)
 
     def _steps(self, tool_name: str, arguments: Arguments, call: Call) -> _Steps:
         handler = self._handler
@@ -115,74 +80,124 @@ class PermissionMiddleware(ToolMiddleware, SupportsConsent):
             )
 
         final = _own(arguments)
-        consent = (handler, call_digest(tool_name, final))
-        if consent not in call.facts.get(CONSENTS, ()):
-            try:
-                answer = yield _Ask(handler, tool_name, _own(final))
-            except ConfigError:
-                raise
-            except Exception as error:
-                _log.exception("the consent handler %s failed at %s: denied", _name(handler), tool_name)
-                raise ConsentError(
-                    f"{tool_name} was not run: its consent handler {_name(handler)} failed with {type(error).__name__}"
-                ) from error
-            if answer is not True:
-                return _denied(tool_name, handler, answer)
-            call.facts[CONSENTS] = (*call.facts.get(CONSENTS, ()), consent)
-
+        denial = yield from _consented(handler, tool_name, final, call)
+        if denial is not None:
+            return denial
+        _bind(handler, call_digest(tool_name, final), call)
         return (yield _Act(tool_name, final))
 
 
-def _denied(tool_name: str, handler: ConsentHandler, answer: Any) -> str:
+class _LateConsent:
+    """Of one call: asks about what a middleware further in has made of it, after whoever else must judge it."""
+
+    def __init__(self, handlers: tuple[ConsentHandler, ...], inner: LateJudge | None, call: Call) -> None:
+        self.handlers = handlers
+        self.inner = inner
+        self._call = call
+
+    def judge(self, tool_name: str, arguments: Arguments) -> Withheld | None:
+        if self.inner is not None and (withheld := self.inner.judge(tool_name, arguments)) is not None:
+            return withheld
+        return _withheld(_driven(self._asking(tool_name, arguments)))
+
+    async def judge_async(self, tool_name: str, arguments: Arguments) -> Withheld | None:
+        if self.inner is not None and (withheld := await self.inner.judge_async(tool_name, arguments)) is not None:
+            return withheld
+        return _withheld(await _driven_async(self._asking(tool_name, arguments)))
+
+    def _asking(self, tool_name: str, arguments: Arguments) -> _Asking:
+        self._call.judged_digest = ""  # nothing may run until everybody has said yes
+        for handler in self.handlers:
+            denial = yield from _consented(handler, tool_name, arguments, self._call)
+            if denial is not None:
+                return denial
+        self._call.judged_digest = call_digest(tool_name, arguments)
+        return None
+
+
+def _driven(steps: _Steps | _Asking, call_next: CallNext | None = None) -> Any:
+    try:
+        wanted = next(steps)
+        while True:
+            try:
+                if isinstance(wanted, _Act):
+                    assert call_next is not None  # noqa: S101 - asking alone does not act
+                    answer = call_next(wanted.tool_name, wanted.arguments)
+                else:
+                    answer = asked(wanted)
+            except BaseException as error:  # noqa: BLE001 - handed to the steps, which deny or raise it on
+                wanted = steps.throw(error)
+            else:
+                wanted = steps.send(answer)
+    except StopIteration as stop:
+        return stop.value
+
+
+async def _driven_async(steps: _Steps | _Asking, call_next: CallNextAsync | None = None) -> Any:
+    try:
+        wanted = next(steps)
+        while True:
+            try:
+                if isinstance(wanted, _Act):
+                    assert call_next is not None  # noqa: S101 - asking alone does not act
+                    answer = await call_next(wanted.tool_name, wanted.arguments)
+                else:
+                    answer = await asked_async(wanted)
+            except BaseException as error:  # noqa: BLE001 - handed to the steps, which deny or raise it on
+                wanted = steps.throw(error)
+            else:
+                wanted = steps.send(answer)
+    except StopIteration as stop:
+        return stop.value
+
+
+def _consented(handler: ConsentHandler, tool_name: str, arguments: Arguments, call: Call) -> _Asking:
+    consent = (handler, call_digest(tool_name, arguments))
+    if consent in call.facts.get(CONSENTS, ()):
+        return None
+
+    try:
+        answer = yield Question(handler, tool_name, _own(arguments))
+    except ConfigError:
+        raise
+    except Exception as error:
+        _log.exception("the consent handler %s failed at %s: denied", handler_name(handler), tool_name)
+        raise ConsentError(
+            f"{tool_name} was not run: its consent handler {handler_name(handler)} failed with {type(error).__name__}"
+        ) from error
+
+    if answer is not True:
+        return _denial(handler, tool_name, answer)
+    call.facts[CONSENTS] = (*call.facts.get(CONSENTS, ()), consent)
+    return None
+
+
+def _denial(handler: ConsentHandler, tool_name: str, answer: Any) -> str:
     if answer is not False:
+        name = handler_name(handler)
         _log.warning(
-            "the consent handler %s answered %s with %.80r, not True or False: denied",
-            _name(handler),
-            tool_name,
-            answer,
+            "the consent handler %s answered %s with %.80r, not True or False: denied", name, tool_name, answer
         )
     message = f"{tool_name} was not run: permission was not given."
     return json.dumps({"permission_denied": True, "tool": tool_name, "message": message}, ensure_ascii=False)
 
 
-def _asked(wanted: _Ask) -> Any:
-    if _is_async(wanted.handler):
-        raise ConfigError(
-            "PermissionMiddleware",
-            f"the consent handler {_name(wanted.handler)} is async and {wanted.tool_name} was called in a sync list",
-            "give a plain function, or call the tool from an event loop",
-        )
-    return wanted.handler(wanted.tool_name, wanted.arguments)
+def _bind(handler: ConsentHandler, digest: str, call: Call) -> None:
+    """Makes a driver ask once more when what is about to run is not what was consented to."""
+    late = call.late_judge
+    if not isinstance(late, _LateConsent):
+        call.late_judge = _LateConsent((handler,), late, call)
+    elif handler not in late.handlers:
+        call.late_judge = _LateConsent((*late.handlers, handler), late.inner, call)
+
+    if call.judged_digest is None:
+        call.judged_digest = digest
+    elif call.judged_digest != digest:  # judged in one form and consented to in another: neither alone may run
+        call.judged_digest = ""
 
 
-async def _asked_async(wanted: _Ask) -> Any:
-    if _is_async(wanted.handler):
-        return await cast("Awaitable[bool]", wanted.handler(wanted.tool_name, wanted.arguments))
-
-    return await asyncio.wrap_future(_in_thread(wanted))
-
-
-def _in_thread(wanted: _Ask) -> Future[Any]:
-    """A thread of its own: a person may think for long, and a pool's few threads are needed for other things."""
-    answer: Future[Any] = Future()
-    answer.set_running_or_notify_cancel()  # from here on a waiter that is cancelled leaves it alone
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            answer.set_result(context.run(wanted.handler, wanted.tool_name, wanted.arguments))
-        except StopIteration as error:
-            # A loop's future does not take a StopIteration, and would never be done.
-            answer.set_exception(RuntimeError(f"the handler raised {error!r}"))
-        except BaseException as error:  # noqa: BLE001 - handed over whole to whoever awaits, who denies
-            answer.set_exception(error)
-
-    threading.Thread(target=work, name="interpose-consent", daemon=True).start()
-    return answer
-
-
-def _is_async(handler: object) -> bool:
-    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))  # noqa: B004 - asked about the method, not whether it is there
+def _withheld(denial: str | None) -> Withheld | None:
+    return None if denial is None else Withheld(denial)
 
 
 def _own(value: Any) -> Any:
@@ -192,7 +207,3 @@ def _own(value: Any) -> Any:
     if isinstance(value, list):
         return [_own(item) for item in value]
     return tuple(_own(item) for item in value) if type(value) is tuple else value
-
-
-def _name(handler: object) -> str:
-    return str(getattr(handler, "__qualname__", None) or type(handler).__name__)

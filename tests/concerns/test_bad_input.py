@@ -1,0 +1,192 @@
+"""The table of bad input in docs/rooms/concerns.md, a row each: one outcome, and a message that names the culprit."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from interpose.concerns.hooks.middleware import HooksMiddleware
+from interpose.concerns.permission.middleware import PermissionMiddleware
+from interpose.contracts.drivers import DriverResponse, Tool
+from interpose.contracts.sheet import DriverMeta
+from interpose.contracts.tools import Arguments, CallNext, CallNextAsync, Flow, FlowMiddleware, ToolMiddleware
+from interpose.drivers.base import BaseDriver
+
+
+class Leaf(BaseDriver):
+    """One tool that writes down its runs."""
+
+    meta = DriverMeta("leaf", "Leaf", "1.0.0")
+
+    def __init__(self, middleware: Sequence[ToolMiddleware]) -> None:
+        super().__init__(middleware=middleware)
+        self.runs: list[dict[str, Any]] = []
+
+    def list_tools(self) -> list[Tool]:
+        """The tool."""
+        return [Tool("t", "A tool")]
+
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+        """Writes down, and answers."""
+        self.runs.append(arguments)
+        return "out"
+
+
+def respond(middleware: ToolMiddleware, arguments: str = '{"x": 1}') -> tuple[DriverResponse, list[dict[str, Any]]]:
+    """What comes of a model's call through this middleware, and what ran."""
+    driver = Leaf([middleware])
+    return driver.process_llm_response(f'{{"tool": "t", "arguments": {arguments}}}'), driver.runs
+
+
+def editing(tool_name: str, arguments: dict[str, Any]) -> None:
+    """An observer that edits what it is shown."""
+    arguments["x"] = 2
+
+
+def raising(tool_name: str, arguments: dict[str, Any]) -> None:
+    """An observer that fails."""
+    raise LookupError("observer broke")
+
+
+class Raising(ToolMiddleware):
+    """Fails before it goes on."""
+
+    def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+        """The failure."""
+        raise LookupError("middleware broke")
+
+
+class ReturningNothing(FlowMiddleware):
+    """Goes on and forgets the result."""
+
+    def flow(self, tool_name: str, arguments: Arguments) -> Flow:
+        """Nothing."""
+        yield tool_name, arguments
+
+
+class CallingTwice(FlowMiddleware):
+    """Goes on twice."""
+
+    def flow(self, tool_name: str, arguments: Arguments) -> Flow:
+        """The second result."""
+        yield tool_name, arguments
+        return (yield tool_name, arguments)
+
+
+class CallingLate(ToolMiddleware):
+    """Keeps its `call_next` for later."""
+
+    kept: CallNext
+
+    def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+        """The result of an older call_next, when there is one."""
+        older = getattr(self, "kept", call_next)
+        self.kept = call_next
+        return older(tool_name, arguments)
+
+
+class AsyncOnly(ToolMiddleware):
+    """Has the async method alone."""
+
+    async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+        """Through."""
+        return await call_next(tool_name, arguments)
+
+
+class GivingAList(ToolMiddleware):
+    """Goes on with arguments that are no object."""
+
+    def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+        """The result."""
+        return call_next(tool_name, [1])  # type: ignore[arg-type]
+
+
+def test_no_consent_handler() -> None:
+    """Not run; a failure that names the middleware and does not invite another try."""
+    response, runs = respond(PermissionMiddleware())
+    assert (response.call_failed, runs) == (True, [])
+    assert "PermissionMiddleware: no consent handler is set, so t was not run" in str(response.call_detail)
+    assert "Do not call it again" in str(response.retry_prompt)
+
+
+@pytest.mark.parametrize("answer", ["yes", None])
+def test_consent_that_is_no_bool(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Denied, as a result; the log names the handler and its answer."""
+
+    def consent(tool_name: str, arguments: dict[str, Any]) -> Any:
+        return answer
+
+    response, runs = respond(PermissionMiddleware(consent=consent))
+    assert (response.call_executed, response.tool_calls[0].outcome, runs) == (True, "short_circuited", [])
+    assert "consent answered t with" in caplog.text
+    assert repr(answer) in caplog.text
+
+
+def test_an_observer_that_raises(caplog: pytest.LogCaptureFixture) -> None:
+    """The call goes on; the log names the observer. With "raise" it fails and does not run."""
+    response, runs = respond(HooksMiddleware(pre=[raising]))
+    assert (response.tool_call_result, runs) == ("out", [{"x": 1}])
+    assert "the pre hook raising failed at t" in caplog.text
+
+    strict, none = respond(HooksMiddleware(pre=[raising], on_hook_error="raise"))
+    assert (strict.call_failed, none) == (True, [])
+    assert str(strict.call_detail).startswith("HooksMiddleware failed: ")
+    assert "observer broke" in str(strict.call_detail)
+
+
+def test_an_observer_that_edits_arguments() -> None:
+    """Edits its own copy."""
+    assert respond(HooksMiddleware(pre=[editing]))[1] == [{"x": 1}]
+
+
+def test_a_middleware_that_raises() -> None:
+    """The call fails; the detail names the middleware."""
+    response, runs = respond(Raising())
+    assert (response.call_failed, runs) == (True, [])
+    assert str(response.call_detail).startswith("Raising failed: ")
+    assert "middleware broke" in str(response.call_detail)
+
+
+def test_a_middleware_that_returns_nothing() -> None:
+    """None is its result, and the model reads null."""
+    response, runs = respond(ReturningNothing())
+    assert (response.call_executed, response.tool_call_result, runs) == (True, "null", [{"x": 1}])
+
+
+def test_a_middleware_that_calls_on_twice() -> None:
+    """Legal while it is running: the tool runs twice, and the last result counts."""
+    response, runs = respond(CallingTwice())
+    assert (response.tool_call_result, runs) == ("out", [{"x": 1}, {"x": 1}])
+
+
+def test_a_middleware_that_calls_on_after_it_has_returned() -> None:
+    """The call fails; the detail names the middleware."""
+    late = CallingLate()
+    assert respond(late)[0].call_executed
+    response, runs = respond(late)
+    assert (response.call_failed, runs) == (True, [])
+    assert "CallingLate used its call_next after it had returned" in str(response.call_detail)
+
+
+def test_an_async_only_middleware_in_a_sync_list() -> None:
+    """Refused when it is added, by name, with the way out."""
+    with pytest.raises(TypeError, match=r"AsyncOnly has only on_execute_tool_async .* give it on_execute_tool too"):
+        Leaf([AsyncOnly()])
+
+
+@pytest.mark.parametrize("arguments", ["[1, 2]", '"text"', "7", "null"])
+def test_arguments_of_a_model_that_are_no_object(arguments: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The call fails before any middleware sees it; the text to the model names the tool."""
+    seen: list[Any] = []
+    with caplog.at_level(logging.CRITICAL):
+        response, runs = respond(HooksMiddleware(pre=[lambda *call: seen.append(call)]), arguments)
+    assert (response.call_failed, runs, seen) == (True, [], [])
+    assert "t did not run" in str(response.call_detail)
+
+
+def test_arguments_of_a_middleware_that_are_no_object() -> None:
+    """The call fails; the detail names the middleware and what it gave."""
+    response, runs = respond(GivingAList())
+    assert (response.call_failed, runs) == (True, [])
+    assert "GivingAList gave arguments of type list: expected a mapping" in str(response.call_detail)
