@@ -253,10 +253,10 @@ class Walk(Findings):
         body = node.child_by_field_name("body")
         redirects = node.children_by_field_name("redirect")
         if body is None:
-            inner = state.copy()
-            for redirect in redirects:
-                open_redirect(redirect, inner, source(node)[:80], self)
-            after = same(state)
+            outer, label = state.stdin, source(node)[:80]
+            words = [word for redirect in redirects for word in open_redirect(redirect, state, label, self)]
+            after = self._runner.run(words, state, self.wrappers) if words else same(state)
+            after = After(after.ok.fed(outer), after.fail.fed(outer))
         else:
             after = self._apply(body, redirects, state)
         for operator, right in [item for redirect in redirects for item in heredoc_rest(redirect)]:
