@@ -13,6 +13,7 @@ from interpose.command.reader import read_command
         ("sudo make all", ["make"]),
         ("./x.sh && ../tools/y", ["./x.sh", "../tools/y"]),
         ("bash build.sh --fast", ["bash build.sh"]),
+        ("source env.sh; . ./more; perl -pe s/a/b/ f", ["source env.sh", ". ./more", "perl"]),
         ("bash -lc 'npm test'", ["npm"]),
         ("time cargo test | tail -5", ["cargo"]),
         ("/usr/bin/python3 a.py; /usr/bin/grep x y", ["python3"]),

@@ -20,6 +20,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "tail": ("interpose.cli.journal", "Follow the journal."),
     "journal": ("interpose.cli.journal", "List what happened, with filters."),
     "explain": ("interpose.cli.journal", "The whole story of one action: who saw it, what each said, what came of it."),
+    "coverage": ("interpose.cli.coverage", "What was seen here and what was not; which handlers wait for more."),
     "hooks": ("interpose.cli.hooks", "List and check the hooks that judge here."),
     "config": ("interpose.cli.config", "Show the settings in force and where each came from."),
     "demo": ("interpose.cli.demo", "See it work in ten seconds: no key, no network."),

@@ -11,35 +11,37 @@ from interpose.command.files import TOOLS
 from interpose.command.reading import SimpleCommand
 from interpose.command.wrappers import SHELLS, WRAPPERS
 
-_UNDERSTOOD: Final = frozenset(
-    """
-    : . [ alias bg bind break cd continue declare dirs echo enable eval exec exit export false fg getopts hash jobs kill
-    let local logout popd printf pushd pwd read readarray readonly return set shift shopt source test times trap true
-    type typeset ulimit umask unalias unset wait
-    awk bsdtar cp curl dd find fd gawk gcp git gsed gtar install ln ls mawk mv parallel patch perl rsync scp sed tar
-    tree uniq unzip wget which xargs xxd zip
-    basename cal date df dirname du expr factor groups head hostname id locale logname nproc printenv ps realpath
-    readlink seq sleep stat tail tput tr tty uname uptime users vmstat whereis who whoami yes
-    """.split()
+_BUILTINS: Final = (
+    ": [ alias bg bind break cd continue declare dirs echo enable eval exec exit export false fg getopts hash jobs "
+    "kill let local logout popd printf pushd pwd read readarray readonly return set shift shopt test times trap true "
+    "type typeset ulimit umask unalias unset wait"
 )
+_FILE_TOOLS: Final = (
+    "awk bsdtar cp curl dd fd find gawk gcp git gsed gtar install ln ls mawk mv parallel patch rsync scp sed tar tree "
+    "uniq unzip wget which xargs xxd zip"
+)
+_TELLERS: Final = (
+    "basename cal date df dirname du expr factor groups hostname id locale logname nproc printenv ps realpath readlink "
+    "seq sleep stat tput tr tty uname uptime users vmstat whereis who whoami yes"
+)
+_UNDERSTOOD: Final = frozenset(f"{_BUILTINS} {_FILE_TOOLS} {_TELLERS}".split()) | TOOLS.keys() | WRAPPERS.keys()
+_INCLUDES: Final = frozenset({"source", "."})
 
 
 def opaque_name(command: SimpleCommand) -> str | None:
     """The name of a program whose doings are not read, as it was written; None for one that is understood.
 
-    A shell that runs a script is named with it. A program word that is not known before it runs has no name; whoever
-    asks about such a command gets `unknown`. Pure; any thread may call it.
+    A shell that runs a script, and `source`, are named with it. A program word that is not known before it runs has
+    no name; whoever asks about such a command gets `unknown`. Pure; any thread may call it.
     """
     name = command.name
     if not name:
         return None
-    if name in SHELLS:
+    if name in SHELLS or name in _INCLUDES:
         return _script(command)
     if "/" in command.program.text and not _is_system(command.program.text):
         return command.program.text
-    if name in _UNDERSTOOD or name in TOOLS or name in WRAPPERS:
-        return None
-    return name
+    return None if name in _UNDERSTOOD else name
 
 
 def _script(command: SimpleCommand) -> str | None:
