@@ -3,8 +3,12 @@
 import pytest
 
 from interpose.assembly.folders import Folders
+from interpose.assembly.runtime import gateway_settings
 from interpose.assembly.settings import load_settings
+from interpose.assembly.upstreams import targets
 from interpose.contracts.errors import ConfigError
+from interpose.gateway.settings import Target, Upstreams
+from interpose.kernel.ids import digest_of_secret
 
 
 def write(folders: Folders, text: str) -> None:
@@ -44,6 +48,21 @@ def test_the_environment_beats_the_file_and_both_are_named(folders: Folders) -> 
         ('[gateway]\nhost = "0.0.0.0"\n', "0.0.0.0"),
         ('[upstreams]\nanthropic = "ftp://x"\n', "upstreams.anthropic"),
         ('[upstreams]\nmystery = "http://x"\n', "mystery"),
+        ("[upstreams.local]\n", "upstreams.local.base_url"),
+        ('[upstreams.local]\nbase_url = "http://x"\n', "upstreams.local.api"),
+        ('[upstreams.local]\nbase_url = "http://x"\napi = "cohere"\n', "cohere"),
+        ('[upstreams.local]\nbase_url = "http://x"\napi = "openai"\n', "upstreams.local.models"),
+        ('[upstreams.local]\nbase_url = "x"\napi = "openai"\nmodels = ["m"]\n', "upstreams.local.base_url"),
+        ('[upstreams.local]\nbase = "x"\n', "base"),
+        ('[upstreams.openai]\nmodels = ["m"]\n', "upstreams.openai"),
+        ("[upstreams.openai]\nread_timeout_s = 0\n", "upstreams.openai"),
+        ("[upstreams.openai]\nretries = 99\n", "upstreams.openai.retries"),
+        ('[upstreams.openai]\nbase_url = "https://user@x"\n', "upstreams.openai.base_url"),
+        ('[gateway]\nunjudged_paths = "maybe"\n', "gateway.unjudged_paths"),
+        ("[gateway]\nworkers = 0\n", "gateway.workers"),
+        ("[gateway]\nbody_timeout_s = 0\n", "gateway.body_timeout_s"),
+        ('[gateway.clients]\nci = "secret"\n', "gateway.clients.ci"),
+        ('[gateway.clients]\nci = "sha256:12"\n', "gateway.clients.ci"),
         ("gateway = 5\n", "gateway"),
         ("[gateway\n", "is not TOML"),
     ],
@@ -63,3 +82,74 @@ def test_a_bad_variable_is_named(folders: Folders) -> None:
     """A mistake in the environment names the variable."""
     with pytest.raises(ConfigError, match="INTERPOSE_PORT"):
         load_settings(folders, {"INTERPOSE_PORT": "http"})
+
+
+LOCAL = """
+[gateway]
+host = "0.0.0.0"
+unjudged_paths = "refuse"
+
+[gateway.clients]
+ci = "sha256:{digest}"
+
+[upstreams]
+gemini = "http://127.0.0.1:1/g"
+
+[upstreams.local]
+base_url = "http://127.0.0.1:11434"
+api = "openai"
+models = ["llama*", "qwen*"]
+key_env = "LOCAL_KEY"
+retries = 3
+
+[upstreams.anthropic]
+read_timeout_s = 30.5
+"""
+
+
+def test_upstreams_with_a_table(folders: Folders) -> None:
+    """A table makes an upstream of its own, or changes a provider's; every key is shown with its source."""
+    write(folders, LOCAL.format(digest=digest_of_secret("t")))
+
+    settings = load_settings(folders, {})
+
+    own = Upstreams(gemini=settings.file.upstreams.gemini)
+    local, anthropic = targets(settings.tables, own, {"LOCAL_KEY": "k"})
+    assert local == Target("local", "openai", "http://127.0.0.1:11434", models=("llama*", "qwen*"), key="k", retries=3)
+    assert anthropic == Target("anthropic", "anthropic", "https://api.anthropic.com", read_timeout_s=30.5)
+    assert "'k'" not in repr(local)
+    rows = {key: (value, origin) for key, value, origin in settings.rows()}
+    where = str(folders.config_file)
+    assert rows["upstreams.local.models"] == (["llama*", "qwen*"], where)
+    assert rows["upstreams.anthropic.read_timeout_s"] == (30.5, where)
+    assert rows["upstreams.local.ca_file"] == (None, "default")
+    assert rows["gateway.clients.ci"][1] == where
+    moved = load_settings(folders, {"INTERPOSE_UPSTREAM_ANTHROPIC": "http://x"})
+    told = gateway_settings(moved, host="127.0.0.1", environ={"LOCAL_KEY": "k"})
+    assert told.upstreams.chosen("anthropic", "m").base_url == "http://x"
+
+
+def test_a_key_or_certificate_that_is_not_there_is_named(folders: Folders) -> None:
+    """Both are found wrong before the gateway starts, not at the first request."""
+    write(folders, LOCAL.format(digest=digest_of_secret("t")))
+    with pytest.raises(ConfigError, match="LOCAL_KEY"):
+        targets(load_settings(folders, {}).tables, Upstreams(), {})
+
+    folders.config_file.write_text(f'[upstreams.openai]\nca_file = "{folders.config_file}"\n')
+    with pytest.raises(ConfigError, match="PEM"):
+        gateway_settings(load_settings(folders, {}), host="127.0.0.1")
+
+
+def test_beyond_this_machine_everybody_needs_a_token(folders: Folders) -> None:
+    """An address that others reach is only possible with clients, and then every request needs a token."""
+    folders.config.mkdir()
+    folders.config_file.write_text(f'[gateway]\nhost = "::"\n[gateway.clients]\nci = "sha256:{"A" * 64}"\n')
+    settings = load_settings(folders, {})
+
+    far = gateway_settings(settings, host=settings.file.gateway.host)
+    near = gateway_settings(settings, host="127.0.0.1")
+
+    assert (far.demands_token, far.allowed_hosts) == (True, None)
+    assert near.demands_token is False
+    assert near.allowed_hosts is not None
+    assert far.clients == {"ci": "A" * 64}

@@ -2,11 +2,9 @@
 
 import asyncio
 import gzip
-import http.client
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -24,8 +22,7 @@ from interpose.gateway.app import Gateway, bound_to
 from interpose.gateway.server import Server, ThreadedServer, serve
 from interpose.gateway.settings import GatewaySettings, Upstreams
 from interpose.kernel.clock import SystemClock
-from interpose.testing.fakes import FakeLaunches, FakePolicy, FakeWorkspaces, allow, refuse
-from interpose.testing.journal import MemoryJournal
+from interpose.testing.fakes import FakePolicy, FakeWorkspaces, allow, refuse
 from interpose.testing.upstream import (
     Failure,
     RawBody,
@@ -36,78 +33,13 @@ from interpose.testing.upstream import (
     Text,
     ToolUse,
 )
+from tests.e2e.house import House
 
 pytestmark = pytest.mark.e2e
 LINE = "[interpose] Bash was refused by no-rm: not recursively"
 MESSAGES: Any = [{"role": "user", "content": "clean up"}]
 RM = ToolUse("Bash", {"command": "rm -rf build"}, id="call_rm")
 LS = ToolUse("Bash", {"command": "ls"}, id="call_ls")
-
-
-def no_rm(point: Point) -> Verdict:
-    """A policy with one rule."""
-    if isinstance(point, ToolCall) and "rm -rf" in str(point.arguments):
-        return refuse(point, "not recursively", "no-rm")
-    return allow(point)
-
-
-class House:
-    """A gateway between the SDKs and a scripted upstream."""
-
-    def __init__(
-        self, script: list[Step], judge: Callable[[Point], Verdict] = no_rm, *, strict: bool = True, **settings: Any
-    ) -> None:
-        self.policy = FakePolicy(judge)
-        self.journal = MemoryJournal()
-        self.launches = FakeLaunches()
-        self.upstream = ScriptedUpstream(script, strict=strict)
-        self._settings = settings
-        self._stack = ExitStack()
-
-    def __enter__(self) -> "House":
-        upstream = self._stack.enter_context(self.upstream)
-        urls = Upstreams(upstream.url, upstream.url, upstream.url)
-        server = ThreadedServer(self.another(**{"upstreams": urls, **self._settings}), drain_timeout_s=1)
-        self.url = self._stack.enter_context(server).url
-        return self
-
-    def another(self, **settings: Any) -> Gateway:
-        """One more gateway over the same parts."""
-        return Gateway(
-            GatewaySettings(**settings),
-            workspaces=FakeWorkspaces(default=self.policy),
-            launches=self.launches,
-            journal=self.journal,
-            clock=SystemClock(),
-        )
-
-    def __exit__(self, *exit_info: object) -> None:
-        self._stack.close()
-
-    def prefixed(self, **launch: Any) -> str:
-        """The base URL of a new launch."""
-        _, secret = self.launches.register(workspace="/w", **launch)
-        return f"{self.url}/l/{secret}"
-
-    def raw(
-        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
-    ) -> tuple[int, dict[str, str], bytes]:
-        """One request without an SDK."""
-        address = urlsplit(self.url)
-        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=10)
-        try:
-            connection.request(method, path, body=body, headers=headers or {})
-            response = connection.getresponse()
-            return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
-        finally:
-            connection.close()
-
-    def until(self, holds: Callable[[], bool]) -> None:
-        """Waits, bounded, until something that happens in another thread has happened."""
-        end = time.monotonic() + 10
-        while not holds():
-            assert time.monotonic() < end, "it did not happen"
-            threading.Event().wait(0.005)
 
 
 @pytest.fixture

@@ -1,18 +1,20 @@
 """Everything that runs in one process, opened together and closed together."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
 from interpose.assembly.folders import Folders, user_folders
 from interpose.assembly.lineup import agents_lineup
-from interpose.assembly.settings import Settings, load_settings
+from interpose.assembly.settings import LOOPBACK, Settings, load_settings
+from interpose.assembly.upstreams import targets
 from interpose.assembly.workspaces import Parts, Workspaces
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
 from interpose.gateway.app import Gateway
-from interpose.gateway.settings import GatewaySettings, Upstreams
+from interpose.gateway.settings import LOOPBACK_HOSTS, GatewaySettings, Upstreams
 from interpose.guards.protection import SqliteProtectionStore
 from interpose.journal.fanout import ListeningJournal
 from interpose.journal.sqlite import SqliteJournal
@@ -62,11 +64,13 @@ class Runtime:
         workspaces = Workspaces(Parts(folders=folders, journal=journal, clock=clock, pause=pause, lineup=lineup))
         return cls(folders, settings, clock, stored, journal, launches, pause, protection, workspaces)
 
-    def gateway(self) -> Gateway:
-        """A gateway over these parts; it opens its connections when the server starts it."""
-        upstreams = self.settings.file.upstreams
+    def gateway(self, *, host: str = "127.0.0.1") -> Gateway:
+        """A gateway over these parts, for a server at `host`; it opens its connections when the server starts it.
+
+        Raises ConfigError when a key or a file that the settings name is not there.
+        """
         return Gateway(
-            GatewaySettings(upstreams=Upstreams(upstreams.anthropic, upstreams.openai, upstreams.gemini)),
+            gateway_settings(self.settings, host=host),
             workspaces=self.workspaces,
             launches=self.launches,
             journal=self.journal,
@@ -89,3 +93,25 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def gateway_settings(settings: Settings, *, host: str, environ: Mapping[str, str] = os.environ) -> GatewaySettings:
+    """What the file says, as the gateway is told it. Raises ConfigError when a key or a file is not there.
+
+    At an address that others reach, everybody needs a token, and then the name that they call it by does not matter.
+    """
+    section = settings.file.gateway
+    own = settings.file.upstreams
+    upstreams = Upstreams(own.anthropic, own.openai, own.gemini)
+    is_local = host in LOOPBACK
+    return GatewaySettings(
+        upstreams=replace(upstreams, targets=targets(settings.tables, upstreams, environ)),
+        clients={name: digest.removeprefix("sha256:") for name, digest in section.clients.items()},
+        demands_token=not is_local,
+        allowed_hosts=LOOPBACK_HOSTS if is_local else None,
+        unjudged_paths="refuse" if section.unjudged_paths == "refuse" else "pass",
+        body_bytes=section.body_bytes,
+        body_timeout_s=section.body_timeout_s,
+        streams_max=section.streams_max,
+        proxies_from_environment=True,
+    )

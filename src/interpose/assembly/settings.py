@@ -5,24 +5,32 @@ A project has no settings of its own here: a repository must not be able to send
 
 import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from interpose.assembly.folders import Folders
+from interpose.assembly.upstreams import OWN_NAMES, UpstreamTable, check_base_url, read_table
 from interpose.contracts.errors import ConfigError
 
 DEFAULT_PORT = 4747
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class GatewaySection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """`[gateway]`: where the gateway listens."""
+    """`[gateway]`: where the gateway listens, for whom, and what it bears."""
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
+    workers: int = 1
+    unjudged_paths: str = "pass"
+    body_bytes: int = 32 * 1024 * 1024
+    body_timeout_s: float = 120.0
+    streams_max: int = 1_000
+    traces: bool = False
+    clients: dict[str, str] = {}
 
 
 class UpstreamSection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -34,7 +42,7 @@ class UpstreamSection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class File(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The whole of `config.toml`."""
+    """The whole of `config.toml`, but for the tables under `[upstreams]`."""
 
     gateway: GatewaySection = msgspec.field(default_factory=GatewaySection)
     upstreams: UpstreamSection = msgspec.field(default_factory=UpstreamSection)
@@ -42,19 +50,20 @@ class File(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings in force; `origins` says for each dotted key where its value came from."""
+    """The settings in force; `origins` says for each dotted key where its value came from.
+
+    `tables` are the upstreams with a table, by name.
+    """
 
     file: File
     origins: Mapping[str, str]
+    tables: Mapping[str, UpstreamTable] = field(default_factory=dict)
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """Each key, its value, and where it came from, in the order of the file."""
-        values = msgspec.to_builtins(self.file)
-        return [
-            (f"{section}.{key}", value, self.origins.get(f"{section}.{key}", "default"))
-            for section, keys in values.items()
-            for key, value in keys.items()
-        ]
+        tree = msgspec.to_builtins(self.file)
+        tree["upstreams"] |= {name: msgspec.to_builtins(table) for name, table in self.tables.items()}
+        return [(key, value, self.origins.get(key, "default")) for key, value in _leaves(tree)]
 
 
 _ENVIRONMENT = {
@@ -70,17 +79,21 @@ def load_settings(folders: Folders, environ: Mapping[str, str] = os.environ) -> 
     """The settings in force. Raises ConfigError that names the file or variable, the key, and what is possible."""
     tree = _read_file(folders)
     where = str(folders.config_file)
-    origins = {f"{section}.{key}": where for section, keys in tree.items() if isinstance(keys, dict) for key in keys}
+    origins = {key: where for key, _ in _leaves(tree)}
+    tables = _split_tables(tree, where)
     _convert(tree, where)
     for variable, (section, key) in _ENVIRONMENT.items():
         if not environ.get(variable):
             continue
         tree.setdefault(section, {})[key] = _environment_value(variable, key, environ[variable])
         origins[f"{section}.{key}"] = variable
+        if section == "upstreams":
+            tables.pop(key, None)  # the variable means: go there, and nowhere else
     file = _convert(tree, "the environment")
     _check_gateway(file.gateway, origins)
-    _check_upstreams(file.upstreams, origins)
-    return Settings(file, origins)
+    for key, url in msgspec.to_builtins(file.upstreams).items():
+        check_base_url(f"{origins.get(f'upstreams.{key}', 'default')}: upstreams.{key}", url)
+    return Settings(file, origins, tables)
 
 
 def _read_file(folders: Folders) -> dict[str, Any]:
@@ -95,12 +108,36 @@ def _read_file(folders: Folders) -> dict[str, Any]:
         raise ConfigError(str(path), f"is not TOML: {error}", "mend the line named") from error
 
 
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every dotted key that holds something other than a table of settings, with what it holds."""
+    for key, value in tree.items():
+        dotted = f"{prefix}{key}"
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{dotted}.")
+        elif isinstance(value, dict):
+            yield dotted, "none"
+        else:
+            yield dotted, value
+
+
+def _split_tables(tree: dict[str, Any], where: str) -> dict[str, UpstreamTable]:
+    """Takes the tables out of `[upstreams]`, whose names are free."""
+    upstreams = tree.get("upstreams")
+    if not isinstance(upstreams, dict):
+        return {}
+    tables = {name: value for name, value in upstreams.items() if isinstance(value, dict)}
+    tree["upstreams"] = {name: value for name, value in upstreams.items() if name not in tables}
+    return {name: read_table(name, table, where) for name, table in tables.items()}
+
+
 def _convert(tree: dict[str, Any], where: str) -> File:
     try:
         return msgspec.convert(tree, File)
     except msgspec.ValidationError as error:
-        possible = "; possible: gateway.host, gateway.port, upstreams.anthropic, upstreams.openai, upstreams.gemini"
-        raise ConfigError(where, f"{error}{possible}", "see `interpose config show`") from error
+        gateway = ", ".join(f"gateway.{name}" for name in GatewaySection.__struct_fields__)
+        own = ", ".join(f"upstreams.{name}" for name in OWN_NAMES)
+        possible = f"possible: {gateway}, {own}, and tables such as [upstreams.local]"
+        raise ConfigError(where, f"{error}; {possible}", "see `interpose config show`") from error
 
 
 def _environment_value(variable: str, key: str, text: str) -> str | int:
@@ -113,24 +150,26 @@ def _environment_value(variable: str, key: str, text: str) -> str | int:
 
 
 def _check_gateway(gateway: GatewaySection, origins: Mapping[str, str]) -> None:
+    def wrong(key: str, problem: str, way_out: str) -> ConfigError:
+        return ConfigError(f"{origins.get(f'gateway.{key}', 'default')}: gateway.{key}", problem, way_out)
+
     if not 0 <= gateway.port <= 65535:
-        raise ConfigError(
-            f"{origins.get('gateway.port', 'default')}: gateway.port", f"{gateway.port} is not a port", "0 to 65535"
+        raise wrong("port", f"{gateway.port} is not a port", "0 to 65535")
+    if not 1 <= gateway.workers <= 64:
+        raise wrong("workers", f"{gateway.workers} is no number of workers", "1 to 64")
+    if gateway.unjudged_paths not in ("pass", "refuse"):
+        raise wrong("unjudged_paths", f"{gateway.unjudged_paths!r} is not possible", 'use "pass" or "refuse"')
+    for key in ("body_bytes", "body_timeout_s", "streams_max"):
+        if getattr(gateway, key) <= 0:
+            raise wrong(key, f"{getattr(gateway, key)} is not more than nothing", "give a number above 0")
+    for name, digest in gateway.clients.items():
+        text = digest.removeprefix("sha256:").lower()
+        if not digest.startswith("sha256:") or len(text) != 64 or set(text) - set("0123456789abcdef"):
+            way_out = 'give "sha256:" and the 64 hex digits of `printf %s TOKEN | sha256sum`'
+            raise wrong(f"clients.{name}", "is not the digest of a token", way_out)
+    if gateway.host not in LOOPBACK and not gateway.clients:
+        raise wrong(
+            "host",
+            f"{gateway.host!r} is not a loopback address, and no client has a token",
+            'use 127.0.0.1, or name each client in [gateway.clients] as NAME = "sha256:…"',
         )
-    if gateway.host not in ("127.0.0.1", "::1", "localhost"):
-        raise ConfigError(
-            f"{origins.get('gateway.host', 'default')}: gateway.host",
-            f"{gateway.host!r} is not a loopback address; the gateway listens on this machine only",
-            "use 127.0.0.1",
-        )
-
-
-def _check_upstreams(upstreams: UpstreamSection, origins: Mapping[str, str]) -> None:
-    for key, url in msgspec.to_builtins(upstreams).items():
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ConfigError(
-                f"{origins.get(f'upstreams.{key}', 'default')}: upstreams.{key}",
-                f"{url!r} is not a base URL",
-                "such as https://api.anthropic.com",
-            )

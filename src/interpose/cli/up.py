@@ -45,7 +45,10 @@ def up_command(*, port: int | None, as_json: bool) -> None:
                 "use it, end it, or take another port with --port 0",
             )
         _, secret = runtime.launches.register(workspace=root, cwd=str(Path.cwd()))
-        with _stop_signals() as stopped, ThreadedServer(runtime.gateway(), host=gateway.host, port=wanted) as server:
+        with (
+            _stop_signals() as stopped,
+            ThreadedServer(runtime.gateway(host=gateway.host), host=gateway.host, port=wanted) as server,
+        ):
             announce(runtime.folders, Presence(os.getpid(), server.url, __version__))
             feed.start(server.url, root, f"{server.url}/l/{secret}")
             if not as_json:

@@ -1,0 +1,109 @@
+"""The tables under `[upstreams]`: upstreams with a name, models, a key and certificates of their own."""
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from interpose.contracts.errors import ConfigError
+from interpose.gateway.settings import Provider, Target, Upstreams
+from interpose.gateway.upstream import tls_context
+
+OWN_NAMES: tuple[Provider, ...] = ("anthropic", "openai", "gemini")
+"""The names of the upstreams that are there without a table."""
+
+
+class UpstreamTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`[upstreams.NAME]`: one upstream, chosen by the beginning of the model's name.
+
+    A table with a provider's name changes how that provider's own upstream is reached, and takes neither `api` nor
+    `models`.
+    """
+
+    base_url: str | None = None
+    api: str | None = None
+    models: list[str] = []
+    key_env: str | None = None
+    ca_file: str | None = None
+    connect_timeout_s: float = 10.0
+    read_timeout_s: float = 600.0
+    retries: int = 1
+
+
+def read_table(name: str, table: Mapping[str, Any], where: str) -> UpstreamTable:
+    """One table. Raises ConfigError that names `where`, the table and the key."""
+    place = f"{where}: upstreams.{name}"
+    try:
+        read = msgspec.convert(table, UpstreamTable)
+    except msgspec.ValidationError as error:
+        possible = ", ".join(UpstreamTable.__struct_fields__)
+        raise ConfigError(place, f"{error}; possible: {possible}", "see `interpose config show`") from error
+    if read.base_url is not None:
+        check_base_url(f"{place}.base_url", read.base_url)
+    _check_choice(name, read, place)
+    if not (0 < read.connect_timeout_s < math.inf and 0 < read.read_timeout_s < math.inf):
+        raise ConfigError(place, "a timeout is a number of seconds above 0", "such as connect_timeout_s = 10")
+    if not 0 <= read.retries <= 10:
+        raise ConfigError(f"{place}.retries", f"{read.retries} is not possible", "0 to 10")
+    return read
+
+
+def check_base_url(place: str, url: str) -> None:
+    """Raises ConfigError when `url` is not one that paths can be put behind."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise ConfigError(place, f"{url!r} is not a base URL", "such as https://api.anthropic.com")
+
+
+def targets(
+    tables: Mapping[str, UpstreamTable], own: Upstreams, environ: Mapping[str, str] = os.environ
+) -> tuple[Target, ...]:
+    """The upstreams of the tables, with their keys. Raises ConfigError for a key or a file that is not there."""
+    made = []
+    for name, table in tables.items():
+        api: Provider = next((known for known in OWN_NAMES if known == (table.api or name)), "openai")
+        if table.ca_file is not None:
+            tls_context(table.ca_file)
+        made.append(
+            Target(
+                name=name,
+                api=api,
+                base_url=table.base_url or own.own(api).base_url,
+                models=tuple(table.models),
+                key=_key(name, table, environ),
+                ca_file=table.ca_file,
+                connect_timeout_s=table.connect_timeout_s,
+                read_timeout_s=table.read_timeout_s,
+                retries=table.retries,
+            )
+        )
+    return tuple(made)
+
+
+def _check_choice(name: str, table: UpstreamTable, place: str) -> None:
+    if name in OWN_NAMES:
+        if table.api is not None or table.models:
+            raise ConfigError(
+                place, "is the provider's own upstream and takes neither api nor models", "use another name"
+            )
+        return
+    if table.base_url is None:
+        raise ConfigError(f"{place}.base_url", "is missing", "such as http://127.0.0.1:11434")
+    if table.api not in OWN_NAMES:
+        raise ConfigError(f"{place}.api", f"{table.api!r} is not possible", f"use one of {', '.join(OWN_NAMES)}")
+    if not table.models or not all(table.models):
+        raise ConfigError(f"{place}.models", "names no model", 'such as models = ["llama*"]')
+
+
+def _key(name: str, table: UpstreamTable, environ: Mapping[str, str]) -> str | None:
+    if table.key_env is None:
+        return None
+    key = environ.get(table.key_env, "").strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise ConfigError(
+            f"upstreams.{name}.key_env", f"the variable {table.key_env} holds no key", "set it, or remove key_env"
+        )
+    return key
