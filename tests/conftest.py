@@ -36,7 +36,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Says how many tests of real agents were left out, also where workers ran the others."""
     count = config.stash.get(_DESELECTED, 0)
-    if count:
+    if count and config.getoption("markexpr") == "not agents":
         terminalreporter.write_line(f"{count} tests of real agents not run here: make agents")
 
 

@@ -85,7 +85,7 @@ class Scene:
 
     def __init__(self, folder: Path) -> None:
         self.home, self.work = folder / "home", folder / "work"
-        self._folder = folder
+        self.folder = folder
         for made in (self.home, folder / "tmp", self.work / ".interpose", self.work / "build"):
             made.mkdir(parents=True)
         (self.work / "notes.txt").write_text("the notes of the test\n")
@@ -131,9 +131,9 @@ class Scene:
         return {
             "PATH": os.pathsep.join([*(str(path.parent) for path in programs), "/usr/bin", "/bin"]),
             "HOME": str(self.home),
-            "TMPDIR": str(self._folder / "tmp"),
-            "INTERPOSE_CONFIG_DIR": str(self._folder / "config"),
-            "INTERPOSE_STATE_DIR": str(self._folder / "state"),
+            "TMPDIR": str(self.folder / "tmp"),
+            "INTERPOSE_CONFIG_DIR": str(self.folder / "config"),
+            "INTERPOSE_STATE_DIR": str(self.folder / "state"),
             "INTERPOSE_UPSTREAM_ANTHROPIC": upstream,
             "INTERPOSE_UPSTREAM_OPENAI": upstream,
             "INTERPOSE_UPSTREAM_GEMINI": upstream,
@@ -141,7 +141,7 @@ class Scene:
         }
 
     def _records(self) -> tuple[Record, ...]:
-        with closing(JournalReader(self._folder / "state" / "journal.db")) as reader:
+        with closing(JournalReader(self.folder / "state" / "journal.db")) as reader:
             return tuple(stored.record for stored in reader.find(EVERYTHING, limit=-1, order="oldest"))
 
 

@@ -16,10 +16,9 @@ from interpose.cli.output import console
 from interpose.gateway.app import bound_to
 from interpose.gateway.server import ThreadedServer
 from interpose.journal.query import Filter, JournalReader
-from interpose.launch.files import write_files
+from interpose.launch.files import notes_on_files, settings_dir, write_files
 from interpose.launch.pointing import point, recognise
 from interpose.launch.runner import run_agent
-
 
 JOURNAL_S = 0.05
 """A gateway in another process commits its last lines within this time."""
@@ -44,11 +43,12 @@ def run_command(*, own_port: bool, quiet: bool, command: tuple[str, ...]) -> int
     """
     words = list(command)
     with Runtime.open() as runtime, _reached(runtime, words, own_port=own_port) as reached:
-        pointing = point(words, reached.base_url, os.environ, runtime.folders.agents)
+        settings = settings_dir(runtime.folders.agents, os.environ)
+        pointing = point(words, reached.base_url, os.environ, settings)
         write_files(pointing.files)
         notes = console(stderr=True)
         if not quiet:
-            for note in pointing.notes:
+            for note in (*pointing.notes, *notes_on_files(pointing.files)):
                 notes.print(f"interpose: {note}", style="dim", markup=False)
         ended = run_agent(pointing.argv, {**os.environ, **pointing.env, "INTERPOSE_LAUNCH": reached.launch_id})
         if ended.message is not None:
@@ -79,11 +79,10 @@ def _reached(runtime: Runtime, words: list[str], *, own_port: bool) -> Iterator[
 def _summarise(runtime: Runtime, launch_id: str) -> None:
     time.sleep(JOURNAL_S)
     with closing(JournalReader(runtime.folders.journal_db)) as reader:
-        found = reader.find(Filter(launch=launch_id, step="verdict"), limit=-1)
-    verdicts = [stored.record for stored in found]
-    if not verdicts:
+        verdicts = reader.find(Filter(launch=launch_id, step="verdict"), limit=-1)
+        passed = reader.find(Filter(launch=launch_id, step="not_judged_yet"), limit=-1)
+    if not verdicts and not passed:
         return
-    refused = sum(record.outcome == "refused" for record in verdicts)
-    console(stderr=True).print(
-        f"interpose: {len(verdicts)} judged, {refused} refused · interpose journal --launch {launch_id}", style="dim"
-    )
+    refused = sum(stored.record.outcome == "refused" for stored in verdicts)
+    said = f"{len(verdicts)} judged, {refused} refused" + (f", {len(passed)} not judged yet" if passed else "")
+    console(stderr=True).print(f"interpose: {said} · interpose journal --launch {launch_id}", style="dim")
