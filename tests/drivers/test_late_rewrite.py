@@ -109,11 +109,9 @@ def test_annotations_of_the_second_judgement_count(run: Run) -> None:
     """They stand behind those of the first."""
 
     def noting(point: Point) -> Verdict:
-        if isinstance(point, ToolResult):
+        if not isinstance(point, ToolCall):
             return allow(point)
-        return Verdict(
-            "a", point.stage, "allowed", annotations=(Annotation("n", "info", str(point.arguments["text"])),)
-        )
+        return Verdict("a", point.stage, "allowed", annotations=(Annotation("n", "info", point.arguments["text"]),))
 
     driver = judged_by(FakePolicy(noting), Rewriting(lambda name, arguments: (name, {"text": "b"})))
     assert run(driver, "echo", {"text": "a"}) == "b\n\n[interpose:info] a\n[interpose:info] b"

@@ -1,0 +1,184 @@
+"""Reading calls from replies of every shape, also while they are being received."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interpose.drivers.calls import ProposedCall, calls_in_text, is_whole_call, might_be_call
+from interpose.drivers.extraction import AnthropicExtraction
+from interpose.drivers.prompts import PromptStrategy
+from tests.drivers.making import Leaf, anthropic_message, call_text, openai_message
+
+PROMPTS = PromptStrategy.default()
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+ARGUMENTS = st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=3)
+PROSE = st.text(alphabet=st.characters(exclude_characters='{}"`~'), max_size=30)
+
+
+def runs_of(reply: Any, *, streaming: bool = False) -> list[tuple[str, dict[str, Any]]]:
+    """What a driver runs for a reply."""
+    driver = Leaf()
+    driver.process_llm_response(reply, streaming=streaming)
+    return driver.runs
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"tool": "echo", "arguments": {"text": "hi"}}',
+        'I will.\n{"tool": "echo", "arguments": {"text": "hi"}}\nDone.',
+        '```json\n{"tool": "echo", "arguments": {"text": "hi"}}\n```',
+        '<tool_call>{"name": "echo", "arguments": {"text": "hi"}}</tool_call>',
+        'Look {here}: { "tool_name" : "echo", "parameters": {"text": "hi"}}',
+        '{"arguments": "{\\"text\\": \\"hi\\"}", "tool": "echo"}',
+        {"tool": "echo", "arguments": {"text": "hi"}},
+        {"name": "echo", "arguments": '{"text": "hi"}'},
+        {"role": "assistant", "content": '{"tool": "echo", "arguments": {"text": "hi"}}'},
+        {"role": "assistant", "name": "helper", "content": '{"tool": "echo", "arguments": {"text": "hi"}}'},
+        openai_message(("a", "echo", '{"text": "hi"}')),
+        openai_message(("a", "echo", {"text": "hi"})),
+        openai_message(("", "echo", '{"text": "hi"}')),
+        anthropic_message(("a", "echo", {"text": "hi"})),
+    ],
+)
+def test_a_call_in_any_shape(reply: Any) -> None:
+    """Runs once, with the arguments as they were meant."""
+    assert runs_of(reply) == [("echo", {"text": "hi"})]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"role": "assistant", "content": call_text("echo"), "tool_calls": None},
+        {"role": "assistant", "content": call_text("echo"), "tool_calls": []},
+        {"role": "assistant", "content": [{"type": "text", "text": call_text("echo")}], "stop_reason": "end_turn"},
+        {"role": "assistant", "name": "echo", "content": "hello"},
+        {"name": "echo"},
+        {"tool": {"name": "echo"}},
+        '{"tool": {"name": "echo"}}',
+        '{"name": "echo", "age": 3}',
+        '{"example": {"tool": "echo", "arguments": {}}}',
+        'a text with {braces} and "tool"',
+    ],
+)
+def test_what_only_looks_like_a_call_does_not_run(reply: Any) -> None:
+    """A native message without calls, an object inside of another, an answer that has a name."""
+    assert runs_of(reply) == []
+
+
+@given(PROSE, st.lists(ARGUMENTS, min_size=1, max_size=3), PROSE)
+def test_every_call_in_a_text_is_found(before: str, arguments: list[dict[str, Any]], after: str) -> None:
+    """In order and exactly, whatever stands around them."""
+    texts = [json.dumps({"tool": "echo", "arguments": each}, ensure_ascii=False) for each in arguments]
+    found = calls_in_text(before + after.join(texts) + after, PROMPTS)
+    assert found == tuple(ProposedCall(None, "echo", each) for each in arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"tool": "echo", "arguments": {"text": "h', "it is not JSON, or not complete"),
+        ('```\n{"tool": "echo", "arguments": {text: 1}}\n```', "it is not JSON, or not complete"),
+        ('{"tool": "echo", "tool": "fail", "arguments": {}}', "the arguments have the key 'tool' twice"),
+        ('{"tool": "echo", "text": "hi"}', "arguments belong into 'arguments', and it has 'text' instead"),
+        ('{"tool": "echo", "arguments": [1]}', "the arguments are a value of type list, not an object"),
+        ('{"tool": "echo", "arguments": null}', "the arguments are null, not an object"),
+        ('{"tool": "echo", "arguments": {"a": 1e999}}', "the arguments contain the number 1e999"),
+    ],
+)
+def test_a_call_that_cannot_be_read_says_why(text: str, problem: str) -> None:
+    """And does not run."""
+    (call,) = calls_in_text(text, PROMPTS)
+    assert call.arguments == {}
+    assert call.problem is not None
+    assert call.problem.startswith(problem)
+    assert runs_of(text) == []
+
+
+def test_a_call_alone_needs_no_arguments() -> None:
+    """There are none, which is not the same as unreadable ones."""
+    assert runs_of('{"tool": "echo"}') == [("echo", {})]
+    assert runs_of(openai_message(("a", "echo", ""))) == [("echo", {})]
+
+
+@given(ARGUMENTS, st.data())
+def test_no_prefix_of_a_text_runs_while_streaming(arguments: dict[str, Any], data: st.DataObject) -> None:
+    """Nothing before the last brace; the whole runs once; until then the text might be a call."""
+    text = call_text("echo", **arguments)
+    cut = data.draw(st.integers(0, len(text) - 1))
+    assert runs_of(text[:cut], streaming=True) == []
+    assert not is_whole_call(text[:cut], PROMPTS)
+    assert cut == 0 or might_be_call(text[:cut], PROMPTS)
+    assert runs_of(text, streaming=True) == [("echo", arguments)]
+    assert runs_of(text + " and", streaming=True) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["```json\n" + call_text("echo") + "\n```", call_text("echo") * 2, "so: " + call_text("echo")]
+)
+def test_while_streaming_nothing_is_guessed(text: str) -> None:
+    """What more could follow, or must be healed, waits until the reply is whole."""
+    assert runs_of(text, streaming=True) == []
+    assert runs_of(text) != []
+
+
+def test_a_message_that_is_being_received_waits_for_its_end() -> None:
+    """Without a reason why it ended, the next call or the rest of the arguments may still come."""
+    whole = anthropic_message(("a", "echo", {"text": "hi"}))
+    assert runs_of({**whole, "stop_reason": None}, streaming=True) == []
+    assert runs_of(whole, streaming=True) == [("echo", {"text": "hi"})]
+    message = openai_message(("a", "echo", ""))
+    assert runs_of(message, streaming=True) == []
+    assert runs_of({**message, "finish_reason": "tool_calls"}, streaming=True) == [("echo", {})]
+    assert runs_of({"tool": "echo", "arguments": {}}, streaming=True) == []
+
+
+def test_the_last_call_of_a_reply_that_was_cut_off_does_not_run() -> None:
+    """Its arguments may be the beginning of what was meant, even when they can be read."""
+    calls: list[tuple[str, str, Any]] = [("a", "echo", {"text": "1"}), ("b", "echo", {})]
+    cut = {
+        "anthropic": anthropic_message(*calls, stop_reason="max_tokens"),
+        "openai": {**openai_message(*calls), "finish_reason": "length"},
+    }
+    for reply in cut.values():
+        response = Leaf().process_llm_response(reply)
+        assert [record.outcome for record in response.tool_calls] == ["executed", "failed"]
+        assert "cut off at its longest length" in str(response.retry_prompt)
+        assert "finish_reason" not in response.messages[0]
+    assert runs_of(anthropic_message(stop_reason="max_tokens")) == []
+
+
+def test_calls_without_an_id_are_answered_in_plain_text() -> None:
+    """An API could not match an answer to them."""
+    for reply in (openai_message(("", "echo", '{"text": "hi"}')), anthropic_message(("", "echo", {"text": "hi"}))):
+        assistant, told = Leaf().process_llm_response(reply).messages
+        assert assistant["role"] == "assistant"
+        assert told == {"role": "system", "content": "hi"}
+
+
+def test_a_list_of_strategies_of_ones_own() -> None:
+    """With the API's shape alone, a text is never a call."""
+    driver = Leaf(extraction=[AnthropicExtraction()])
+    assert driver.process_llm_response(call_text("echo")).tool_calls == ()
+    assert driver.process_llm_response(anthropic_message(("a", "echo", {"text": "hi"}))).call_executed
+
+
+def test_a_text_full_of_openings_is_read_in_bounded_time() -> None:
+    """Only so many are looked at."""
+    assert calls_in_text('{"a": ' * 50_000, PROMPTS) == ()
+    assert might_be_call('{"a": ' * 10, PROMPTS) is False
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    """Whatever a model writes."""
+    calls_in_text(text, PROMPTS)
+    might_be_call(text, PROMPTS)
+    is_whole_call(text, PROMPTS)
