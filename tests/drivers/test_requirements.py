@@ -15,6 +15,13 @@ import interpose.chain
 import interpose.concerns
 import interpose.contracts
 import interpose.drivers
+from interpose.concerns.auth.contract import SupportsAuth
+from interpose.concerns.auth.middleware import AuthMiddleware
+from interpose.concerns.hooks.contract import SupportsHooks
+from interpose.concerns.hooks.middleware import HooksMiddleware
+from interpose.concerns.permission.contract import SupportsConsent
+from interpose.concerns.permission.middleware import PermissionMiddleware
+from interpose.contracts.auth import AuthChallenge
 from interpose.contracts.drivers import (
     Driver,
     Health,
@@ -231,6 +238,69 @@ def test_m13_the_client_keeps_what_it_built() -> None:
     drivers = [Leaf(middleware=[shared]), Leaf(middleware=[shared])]
     shared.names = ("echo",)
     assert [[tool.name for tool in driver.offered_tools()] for driver in drivers] == [["fail"], ["fail"]]
+
+
+def test_m14_hooks_observe_and_change_nothing() -> None:
+    """Before, after and on failure, added and taken away at run time; what they return is ignored."""
+    seen: list[str] = []
+
+    def before(tool_name: str, arguments: dict[str, Any]) -> str:
+        seen.append(f"before {tool_name}")
+        return "ignored"
+
+    hooks = HooksMiddleware(pre=[before], on_failure=[lambda name, arguments, error: seen.append(f"failed {name}")])
+    hooks.add_post_hook(lambda name, arguments, result: seen.append(f"after {name} {result}"))
+    assert isinstance(hooks, SupportsHooks)
+    driver = Leaf(middleware=[hooks])
+    assert driver.invoke_tool("echo", {"text": "hi"}) == "hi"
+    assert driver.process_llm_response(call_text("fail")).call_failed
+    hooks.remove_pre_hook(before)
+    driver.invoke_tool("echo", {"text": "ho"})
+    assert seen == ["before echo", "after echo hi", "before fail", "failed fail", "after echo ho"]
+
+
+def test_m15_consent_is_asked_before_the_tool_runs() -> None:
+    """With name and arguments; a denial is a payload and nothing ran; without a handler it is a wrong configuration."""
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    def refuse(tool_name: str, arguments: dict[str, Any]) -> bool:
+        asked.append((tool_name, arguments))
+        return False
+
+    permission = PermissionMiddleware(consent=refuse)
+    assert isinstance(permission, SupportsConsent)
+    driver = Leaf(middleware=[permission])
+    response = driver.process_llm_response(ASK)
+    payload = json.loads(str(response.tool_call_result))
+    assert (payload["permission_denied"], payload["tool"]) == (True, "echo")
+    assert (response.call_executed, response.tool_calls[0].outcome) == (True, "short_circuited")
+    assert (asked, driver.runs) == ([("echo", {"text": "hi"})], [])
+    permission.set_consent_handler(lambda name, arguments: True)
+    assert driver.process_llm_response(ASK).tool_call_result == "hi"
+    permission.set_consent_handler(None)
+    misconfigured = driver.process_llm_response(ASK)
+    assert "PermissionMiddleware" in str(misconfigured.call_detail)
+    assert "Do not call it again" in str(misconfigured.retry_prompt)
+    assert len(driver.runs) == 1
+
+
+def test_m16_a_challenge_is_answered_in_band() -> None:
+    """The person is told what to do through the model; any other error passes through."""
+
+    def challenging(tool_name: str, arguments: dict[str, Any]) -> Any:
+        raise AuthChallenge("Sign in.", url="https://example.org/device", code="AB-CD")
+
+    driver = Leaf(middleware=[AuthMiddleware()], act=challenging)
+    assert isinstance(driver.middleware[0], SupportsAuth)
+    response = driver.process_llm_response(ASK)
+    assert json.loads(str(response.tool_call_result)) == {
+        "auth_required": True,
+        "message": "Sign in.",
+        "url": "https://example.org/device",
+        "code": "AB-CD",
+    }
+    assert (response.call_executed, response.tool_calls[0].outcome) == (True, "short_circuited")
+    assert Leaf(middleware=[AuthMiddleware()]).process_llm_response(call_text("fail")).call_failed
 
 
 def test_m17_the_core_knows_no_concern() -> None:
