@@ -75,8 +75,8 @@ def test_a_key_of_the_gateways_own_is_for_known_askers(api: Any, path: str, head
             launched, _, _ = house.raw("POST", prefix + path, body_for("m"), {"x-api-key": "sk-client", "api-key": "k"})
             client, _, _ = house.raw("POST", path, body_for("m"), {"Authorization": "Bearer token-1"})
             named, _, _ = house.raw("POST", path, body_for("m"), {"X-Interpose-Token": "token-1"})
-            launches = [record.launch for record in house.journal.of_step("request")]
 
+    launches = [record.launch for record in house.journal.of_step("request")]
     assert (stranger, launched, client, named) == (401, 200, 200, 200)
     assert "interpose run" in json.loads(answer)["error"]["message"]
     assert len(keyed.requests) == 3
