@@ -56,11 +56,12 @@ def git_files(call: GitCall) -> list[tuple[Word, Access, Depth]]:
             forced = parsed.has("-f", "--force") and not parsed.has("-n", "--dry-run")
             return [(word, "remove", "tree") for word in operands or [here]] if forced else []
         case "reset" if parsed.has("--hard", "--merge", "--keep"):
-            return [(here, "write", "tree")]
+            return [(here, "write", "tracked")]
         case "stash" if not operands or operands[0].text in ("push", "pop", "apply", "save"):
-            return [(here, "write", "tree")]
+            untracked = parsed.has("-u", "-a", "--include-untracked", "--all")
+            return [(here, "write", "tree" if untracked else "tracked")]
         case name if name in _WRITES:
-            return [(word, "write", "tree") for word in operands]
+            return [(word, "write", "tracked") for word in operands]
         case name if name in _READS:
             return [(_object_path(word), "read", "file") for word in operands]
         case _:

@@ -273,21 +273,30 @@ def _uses(use: FileUse, patterns: PathPatterns) -> bool | None:
     """Whether the use touches a file meant; None when that cannot be told."""
     if use.dynamic:
         return None
+    if use.pattern is not None and _is_every_name(use):
+        return _below_glob(use, use.pattern, patterns)
     if use.pattern is not None:
         return patterns.meets(use.pattern, dots=use.depth == "tree") or _below_glob(use, use.pattern, patterns)
     if use.depth == "file":
         return patterns.match(use.path, "/")
     if use.depth == "visible":
         return patterns.match_visible(use.path, "/")
+    if use.depth == "tracked":
+        return patterns.match_tracked(use.path, "/")
     return patterns.match(use.path, "/", contains=True, existing=use.access == "read")
 
 
+def _is_every_name(use: FileUse) -> bool:
+    """Whether a glob says nothing about the names it means, as in `rm *`: only those that are there tell."""
+    return use.pattern is not None and set(use.pattern.rsplit("/", 1)[-1]) <= {"*", "?"} and use.depth != "tree"
+
+
 def _below_glob(use: FileUse, pattern: str, patterns: PathPatterns) -> bool | None:
-    """Whether a folder that the glob finds now holds a file meant."""
-    if use.depth == "file":
+    """Whether the glob finds now a file meant, or a folder that holds one."""
+    if use.depth == "file" and not _is_every_name(use):
         return False
     answers = [
-        patterns.match(path, "/", contains=True, existing=use.access == "read")
+        patterns.match(path, "/", contains=use.depth != "file", existing=use.access == "read")
         for path in islice(iglob(pattern, recursive=True), GLOB_LIMIT)  # noqa: PTH207 - a whole path, not a folder's glob
     ]
     if any(answers):

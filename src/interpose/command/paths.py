@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+from interpose.command.gitindex import tracked_below
 from interpose.command.globs import is_glob, meet
 
 TREE_LIMIT = 20_000
@@ -147,6 +148,16 @@ class PathPatterns:
         if self._matches(canonical) or self._is_hard_link(canonical):
             return True
         return self._walk(canonical, visible=True)
+
+    def match_tracked(self, path: str, cwd: str) -> bool | None:
+        """As `match` with `contains`, but of the files below `path` those alone count that git tracks."""
+        canonical = canonical_path(path, cwd=cwd, home=self._home, blind=self._blind)
+        if self._matches(canonical) or self._is_hard_link(canonical):
+            return True
+        tracked = tracked_below(canonical)
+        if tracked is None:
+            return self._walk(canonical, visible=False)
+        return any(self._matches(canonical_path(name, cwd="/", blind=self._blind)) for name in tracked)
 
     def meets(self, pattern: str, *, dots: bool = False) -> bool:
         """Whether the absolute glob `pattern` could mean one of the files; sure never to miss one by its name.

@@ -15,8 +15,9 @@ Access: TypeAlias = Literal["read", "write", "remove"]
 
 ACCESSES: frozenset[Access] = frozenset({"read", "write", "remove"})
 
-Depth: TypeAlias = Literal["file", "visible", "tree"]
-"""How far a use reaches below its path: not at all, to files whose names start without a dot, or everywhere."""
+Depth: TypeAlias = Literal["file", "visible", "tree", "tracked"]
+"""How far a use reaches below its path: not at all, to files whose names start without a dot, everywhere, or to the
+files that git tracks."""
 
 
 @dataclass(frozen=True, slots=True)
