@@ -13,7 +13,7 @@ from interpose.contracts.errors import UnknownToolError
 from interpose.contracts.tools import Arguments, CallNext, SupportsToolMiddleware, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async
 from interpose.drivers.orchestrator import Orchestrator
-from tests.drivers.making import ECHO, BareLeaf, Doing, Hiding, Leaf, Tracing, call_text
+from tests.drivers.making import ECHO, FAIL, BareLeaf, Doing, Hiding, Leaf, Tracing, call_text
 
 
 def names(driver: Leaf | Orchestrator) -> list[str]:
@@ -30,6 +30,39 @@ def test_one_child_keeps_its_names_and_several_get_labels() -> None:
     tool = host.offered_tools()[1]
     assert (tool.title, tool.description, tool.parameters) == ("Echo", "[b] Says it again.", ECHO.parameters)
     assert host.labels == ("a", "b")
+
+
+def test_names_follow_what_a_child_offers() -> None:
+    """They are made once for the same tools, and anew when a child offers others or another child has the label."""
+    leaf = Leaf(tools=[ECHO])
+    host = Orchestrator({"a": leaf, "b": Leaf(tools=[])})
+    first = host.list_tools()
+    assert host.list_tools()[0] is first[0]
+    leaf.tools = [FAIL]
+    assert names(host) == ["a__fail"]
+    host.remove_driver("a")
+    host.add_driver(Leaf(tools=[FAIL, ECHO]), label="a")
+    assert names(host) == ["a__fail", "a__echo"]
+
+
+class Mute(BareLeaf):
+    """Cannot say which tools it has."""
+
+    def list_tools(self) -> Any:
+        """Raises."""
+        raise OSError("no server")
+
+
+def test_a_child_that_cannot_list_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """The others go on; its tools are unknown, and the log names it."""
+    mute = Mute()
+    host = Orchestrator({"mute": mute, "b": Leaf(tools=[ECHO])})
+    assert host.invoke_tool("b__echo", {"text": "hi"}) == "hi"
+    with pytest.raises(UnknownToolError):
+        host.invoke_tool("mute__echo", {})
+    assert Orchestrator({"mute": mute}).list_tools() == ()
+    assert mute.runs == []
+    assert "'mute' cannot say which tools it has and is left out: OSError: no server" in caplog.text
 
 
 def test_a_call_reaches_the_child_that_its_name_says() -> None:

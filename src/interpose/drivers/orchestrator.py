@@ -5,6 +5,7 @@ do; it shows its own capabilities, not theirs.
 """
 
 import logging
+import operator
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,6 +54,8 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
         super().__init__(middleware=middleware, prompts=asking, **settings)
         self._changing = threading.Lock()
         self._children: Mapping[str, ToolDriver] = MappingProxyType({})
+        # A child's tools and what they are called here, by label; replaced whole, and right whoever replaces it last.
+        self._named: Mapping[str, tuple[tuple[Tool, ...], tuple[Tool, ...]]] = {}
         for label, driver in (drivers or {}).items():
             self.add_driver(driver, label=label)
 
@@ -102,11 +105,13 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
             _warn_of_repeats((own,), driver, label)
 
     def list_tools(self) -> Sequence[Tool]:
-        """What every child offers, named for this level."""
+        """What every child offers, named for this level; nothing of one that cannot tell, which the log says."""
         children = self._children
         if len(children) == 1:
-            return tuple(tool for driver in children.values() for tool in tools_of(driver))
-        return tuple(_labelled(tool, label) for label, driver in children.items() for tool in tools_of(driver))
+            return tuple(tool for label, driver in children.items() for tool in _offered(label, driver))
+        return tuple(
+            tool for label, driver in children.items() for tool in self._labelled(label, _offered(label, driver))
+        )
 
     def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """Runs a child's tool through the child's own list; raises UnknownToolError where no child has the name."""
@@ -133,6 +138,20 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
         ]
         return Health(worst, "; ".join(ill), parts)
 
+    def _labelled(self, label: str, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        """The tools under the names of this level; made once for as long as the child offers the same ones."""
+        own = tuple(tools)
+        before, named = self._named.get(label, ((), ()))
+        if len(before) == len(own) and all(map(operator.is_, before, own)):
+            return named
+
+        named = tuple(
+            replace(tool, name=f"{label}{_SEPARATOR}{tool.name}", description=f"[{label}] {tool.description}")
+            for tool in own
+        )
+        self._named = {**self._named, label: (own, named)}
+        return named
+
     def _reach(self, tool_name: str, arguments: Arguments, call_id: str) -> Any:
         driver, name = self._resolved(tool_name)
         return invoke(driver, name, arguments, call_id=call_id)
@@ -153,8 +172,12 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
         return children[label], name
 
 
-def _labelled(tool: Tool, label: str) -> Tool:
-    return replace(tool, name=f"{label}{_SEPARATOR}{tool.name}", description=f"[{label}] {tool.description}")
+def _offered(label: str, driver: ToolDriver) -> Sequence[Tool]:
+    def nothing(error: Exception) -> Sequence[Tool]:
+        _log.warning("%r cannot say which tools it has and is left out: %s", label, fault_line(error))
+        return ()
+
+    return guarded(lambda: tools_of(driver), failure=nothing)
 
 
 def _health(driver: SupportsHealthcheck) -> Health:
