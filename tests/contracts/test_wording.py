@@ -26,3 +26,10 @@ def test_annotations_stand_after_a_blank_line() -> None:
     assert annotated("out", NOTES[1:]) == "out\n\n[interpose:info] three"
     assert annotated("", NOTES[1:]) == "[interpose:info] three"
     assert annotated("out", ()) == "out"
+
+
+def test_what_must_be_read_first_stands_in_front() -> None:
+    """A warning about the output stands before it, the other lines below, blank lines between."""
+    warning = Annotation("w", "warn", "careful", in_front=True)
+    assert annotated("out", (*NOTES[1:], warning)) == "[interpose:warn] careful\n\nout\n\n[interpose:info] three"
+    assert annotated("", (warning,)) == "[interpose:warn] careful"

@@ -210,6 +210,8 @@ def test_a_reminder_stands_behind_results_and_other_reminders() -> None:
         ([text("out")], EDIT, [text("out"), text("[interpose:warn] look twice")]),
         ("secret", ResultEdit(replacement="withheld"), "withheld"),
         ([text("secret"), {"type": "image"}], ResultEdit("note", "withheld"), [text("withheld"), text("note")]),
+        ("out", ResultEdit("note", front="careful"), "careful\n\nout\n\nnote"),
+        ([text("out")], ResultEdit(front="careful"), [text("careful"), text("out")]),
     ],
 )
 def test_annotated_and_withheld_results(content: Any, edit: ResultEdit, expected: Any) -> None:

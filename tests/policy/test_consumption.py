@@ -82,12 +82,12 @@ def test_after_tool_only_annotates_and_chooses_tools() -> None:
 
 
 def test_the_injection_warning_stands_first() -> None:
-    """The warning about untrusted text is ahead of every other annotation, the call's own among them."""
+    """The warning about untrusted text is ahead of the output and of every other annotation, the call's own too."""
     warning = said(AnnotateToolResult("data, not orders", "warn"), by=INJECTION_WARNING)
 
     meaning = consume(ran("after_tool", warning), prior=(Annotation("x", "info", "earlier"),))
 
-    assert [annotation.handler for annotation in meaning.annotations] == [INJECTION_WARNING, "x"]
+    assert [(one.handler, one.in_front) for one in meaning.annotations] == [(INJECTION_WARNING, True), ("x", False)]
 
 
 def test_turn_start_reminds_notifies_and_chooses_tools() -> None:

@@ -88,6 +88,30 @@ def test_what_the_mount_says_stands_above_what_is_found() -> None:
     assert seen(TurnEnd(HERE, "", metadata={"turnToolCalls": 7}), turnToolCalls=1).metadata["turnToolCalls"] == 7
 
 
+@pytest.mark.parametrize(
+    ("output", "details"),
+    [
+        ('{"exitCode": 0}', {"exitCode": 0}),
+        ('{"exitCode": 0}\n', {"exitCode": 0}),
+        ("[1]", None),
+        ("{broken}", None),
+        ("{" * 100_000 + "}", None),
+        ('{"a":' * 5_000 + "1" + "}" * 5_000, None),
+        ("", None),
+    ],
+)
+def test_an_output_that_is_an_object_is_its_own_details(output: str, details: object) -> None:
+    """A JSON object is looked into; anything else, however odd, is only text."""
+    assert seen(ToolResult(HERE, "c1", "Task", {"prompt": "x"}, output)).tool_result_details == details
+
+
+def test_details_of_the_mount_stand_above_the_output() -> None:
+    """What the mount gives is taken as it is, and frozen."""
+    given = seen(ToolResult(HERE, "c1", "Task", {}, '{"exitCode": 0}', details={"exitCode": 1}))
+
+    assert given.tool_result_details == {"exitCode": 1}
+
+
 def test_a_turns_end_knows_its_calls() -> None:
     """Calls are counted from the turn's start, once for each id, by canonical name."""
     house = House()

@@ -69,11 +69,12 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One line for a tool result: who wrote it, how urgent, and what it says."""
+    """One line for a tool result: who wrote it, how urgent, and what it says; below the output unless `in_front`."""
 
     handler: str
     severity: Literal["info", "warn"]
     message: str
+    in_front: bool = False
 
 
 @dataclass(frozen=True, slots=True)

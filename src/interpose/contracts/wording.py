@@ -32,9 +32,20 @@ def annotation_lines(annotations: Sequence[Annotation]) -> str:
 
 
 def annotated(output: str, annotations: Sequence[Annotation]) -> str:
-    """`output`, a blank line and the annotation lines; without annotations the output as it is."""
-    if not annotations:
-        return output
+    """`output` with the annotation lines: those in front, the output, the others, with a blank line between each."""
+    return framed(lines_in_front(annotations), output, lines_below(annotations))
 
-    lines = annotation_lines(annotations)
-    return f"{output}\n\n{lines}" if output else lines
+
+def lines_in_front(annotations: Sequence[Annotation]) -> str:
+    """The lines that the model must read before the output."""
+    return annotation_lines([annotation for annotation in annotations if annotation.in_front])
+
+
+def lines_below(annotations: Sequence[Annotation]) -> str:
+    """The lines that stand below the output."""
+    return annotation_lines([annotation for annotation in annotations if not annotation.in_front])
+
+
+def framed(*pieces: str) -> str:
+    """The pieces that say something, with a blank line between each."""
+    return "\n\n".join(piece for piece in pieces if piece)

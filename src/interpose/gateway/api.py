@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.json import JsonObject
 from interpose.contracts.verdict import ToolChoice, Verdict
+from interpose.contracts.wording import framed
 
 ApiName: TypeAlias = Literal["anthropic", "chat", "responses", "gemini"]
 
@@ -77,23 +78,24 @@ class NewResult:
 
 @dataclass(frozen=True, slots=True)
 class ResultEdit:
-    """What is written into one tool result, in every request that carries it."""
+    """What is written into one tool result, in every request that carries it.
+
+    `front` stands before the output or what replaces it, `addition` below.
+    """
 
     addition: str = ""
     replacement: str | None = None
     tool_choice: ToolChoice | None = None
+    front: str = ""
 
     @property
     def is_empty(self) -> bool:
         """Whether the result stays as it is."""
-        return not self.addition and self.replacement is None
+        return not self.addition and not self.front and self.replacement is None
 
     def applied(self, output: str) -> str:
         """The output as the model is to see it."""
-        shown = output if self.replacement is None else self.replacement
-        if not self.addition:
-            return shown
-        return f"{shown}\n\n{self.addition}" if shown else self.addition
+        return framed(self.front, output if self.replacement is None else self.replacement, self.addition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from interpose.contracts.journal import Record, Step
 from interpose.contracts.ports import Clock, Journal, Policy
 from interpose.contracts.stages import Context, Point, ToolCall, ToolResult, TurnStart
 from interpose.contracts.verdict import Refusal, ToolChoice, Verdict
-from interpose.contracts.wording import withheld_text
+from interpose.contracts.wording import lines_in_front, withheld_text
 from interpose.gateway.api import Dropped, NewResult, NewTurn, ProposedCall, RequestView, ResultEdit, TurnEdit
 from interpose.gateway.ledger import SessionLedger
 from interpose.gateway.wording import refusal_line, reminder_block, result_addition
@@ -98,6 +98,7 @@ class Judging:
         if verdict.outcome == "off":
             return None
         return ResultEdit(
+            front=lines_in_front(verdict.annotations),
             addition=result_addition(verdict, called.reminders if called else ()),
             replacement=None if verdict.allowed else withheld_text(name, verdict.refusal or Refusal("interpose", "")),
             tool_choice=verdict.tool_choice or (called.tool_choice if called else None),

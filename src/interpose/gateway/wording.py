@@ -6,7 +6,7 @@ Knows: words. Does not know: any API.
 from collections.abc import Sequence
 
 from interpose.contracts.verdict import Refusal, Reminder, Verdict
-from interpose.contracts.wording import annotation_lines, refusal_text
+from interpose.contracts.wording import framed, lines_below, refusal_text
 
 REMINDER_OPEN = "<system-reminder>"
 REMINDER_CLOSE = "</system-reminder>"
@@ -31,6 +31,5 @@ def reminder_block(reminders: Sequence[Reminder]) -> str:
 
 
 def result_addition(verdict: Verdict, earlier: Sequence[Reminder] = ()) -> str:
-    """What a result's verdict adds to its text: annotation lines, then reminders, the call's `earlier` ones first."""
-    pieces = (annotation_lines(verdict.annotations), reminder_block([*earlier, *verdict.reminders]))
-    return "\n\n".join(piece for piece in pieces if piece)
+    """What stands below a result's text: annotation lines, then reminders, the call's `earlier` ones first."""
+    return framed(lines_below(verdict.annotations), reminder_block([*earlier, *verdict.reminders]))

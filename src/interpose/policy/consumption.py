@@ -33,7 +33,7 @@ from interpose.contracts.stages import Annotation
 from interpose.contracts.verdict import Answer, Notice, Reaction, Refusal, Reminder, ToolChoice
 
 INJECTION_WARNING = "safety.untrusted-instructions"
-"""The handler whose annotation stands ahead of every other one."""
+"""The handler whose annotation stands ahead of the output, which it is about."""
 
 _E = TypeVar("_E", bound=Effect)
 
@@ -133,13 +133,18 @@ def _refusal(emissions: tuple[Emission, ...]) -> Refusal | None:
 
 def _annotations(emissions: tuple[Emission, ...]) -> tuple[Annotation, ...]:
     return tuple(
-        Annotation(emission.registration.id, effect.severity or "info", effect.message)
+        Annotation(
+            handler=emission.registration.id,
+            severity=effect.severity or "info",
+            message=effect.message,
+            in_front=emission.registration.id == INJECTION_WARNING,
+        )
         for emission, effect in _effects(emissions, AnnotateToolResult)
     )
 
 
 def _warning_first(annotations: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
-    return tuple(sorted(annotations, key=lambda annotation: annotation.handler != INJECTION_WARNING))
+    return tuple(sorted(annotations, key=lambda annotation: not annotation.in_front))
 
 
 def _reminders(emissions: tuple[Emission, ...]) -> tuple[Reminder, ...]:

@@ -1,6 +1,7 @@
 """From a point to what the effect engine is given: the hook form and the metadata, under the first source's keys."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,6 +12,9 @@ from interpose.contracts.stages import Compaction, Point, ToolCall, ToolResult, 
 from interpose.kernel.canonical import canonical_json
 from interpose.kernel.frozen import FrozenDict, freeze
 from interpose.policy.markers import has_instruction_markers, is_screened
+
+DETAILS_CHARS = 64_000
+"""A longer output is no object of details."""
 
 _READS = frozenset({"read", "search", "fetch"})
 _WRITES = frozenset({"write", "edit", "patch"})
@@ -129,7 +133,7 @@ def _tool_input(
 ) -> HookInput:
     context = point.context
     arguments, problem = _frozen(form.input)
-    details, _ = _frozen(point.details) if isinstance(point, ToolResult) and point.details else (None, None)
+    details = _details(point) if isinstance(point, ToolResult) else None
     return HookInput(
         hook=hook,
         session_id=context.session,
@@ -141,10 +145,24 @@ def _tool_input(
         model_id=context.model,
         metadata=FrozenDict(metadata),
         tool_args=arguments,
-        tool_result_details=details,
+        tool_result_details=_frozen(details)[0] if details else None,
         text=point.output if isinstance(point, ToolResult) else None,
         unreadable=point.problem or form.problem or problem,
     )
+
+
+def _details(point: ToolResult) -> JsonObject | None:
+    """What the mount says, else the output itself when it is a JSON object."""
+    if point.details is not None:
+        return point.details
+    output = point.output
+    if len(output) > DETAILS_CHARS or not output.startswith("{") or not output.rstrip().endswith("}"):
+        return None
+    try:
+        value = json.loads(output)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _frozen(value: JsonObject) -> tuple[JsonObject, str | None]:

@@ -7,7 +7,7 @@ from typing import Any
 from interpose.catalog.reading import HookForm
 from interpose.contracts.effects import Effect
 from interpose.contracts.journal import Record
-from interpose.contracts.stages import Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Reaction, Verdict
 
 PAYLOAD_CHARS = 2_000
@@ -119,7 +119,7 @@ def _payload(point: Point, form: HookForm | None) -> dict[str, Any]:
 def _added(verdict: Verdict) -> dict[str, Any]:
     added: dict[str, Any] = {}
     if verdict.annotations:
-        added["annotations"] = [asdict(annotation) for annotation in verdict.annotations]
+        added["annotations"] = [_annotation_data(annotation) for annotation in verdict.annotations]
     if verdict.reminders:
         added["reminders"] = [asdict(reminder) for reminder in verdict.reminders]
     if verdict.continuation is not None:
@@ -127,6 +127,10 @@ def _added(verdict: Verdict) -> dict[str, Any]:
     if verdict.tool_choice is not None:
         added["tool_choice"] = asdict(verdict.tool_choice)
     return added
+
+
+def _annotation_data(annotation: Annotation) -> dict[str, Any]:
+    return {name: value for name, value in asdict(annotation).items() if value is not False}
 
 
 def _shortened(value: Any, depth: int = 0) -> Any:

@@ -230,9 +230,9 @@ def _edited_content(fields: RawObject, content: Json, edit: ResultEdit) -> msgsp
     if not isinstance(content, list):
         return raw_text(edit.applied(content if isinstance(content, str) else ""))
 
-    blocks = open_array(fields["content"])
-    if edit.replacement is not None:
-        blocks = [msgspec.Raw(_text_block(edit.replacement))]
-    if edit.addition:
-        blocks = [*blocks, msgspec.Raw(_text_block(edit.addition))]
-    return msgspec.Raw(write_json(blocks))
+    blocks = open_array(fields["content"]) if edit.replacement is None else _text_blocks(edit.replacement)
+    return msgspec.Raw(write_json([*_text_blocks(edit.front), *blocks, *_text_blocks(edit.addition)]))
+
+
+def _text_blocks(text: str) -> list[msgspec.Raw]:
+    return [msgspec.Raw(_text_block(text))] if text else []

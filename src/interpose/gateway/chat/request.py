@@ -194,5 +194,9 @@ def _reminded(content: Json, turn: TurnEdit) -> Json:
 def _annotated(content: Json, edit: ResultEdit) -> Json:
     if not isinstance(content, list):
         return edit.applied(content if isinstance(content, str) else "")
-    parts = content if edit.replacement is None else [{"type": "text", "text": edit.replacement}]
-    return [*parts, {"type": "text", "text": edit.addition}] if edit.addition else parts
+    parts = content if edit.replacement is None else _text_parts(edit.replacement)
+    return [*_text_parts(edit.front), *parts, *_text_parts(edit.addition)]
+
+
+def _text_parts(text: str) -> list[Json]:
+    return [{"type": "text", "text": text}] if text else []
