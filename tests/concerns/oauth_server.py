@@ -81,7 +81,9 @@ class OAuthServer:
                 return self._granted() if step == "granted" else self._refused(step)
 
     async def _note(self, request: web.Request) -> dict[str, str]:
-        form = {name: str(value) for name, value in (await request.post()).items()}
+        fields = [(name, str(value)) for name, value in (await request.post()).items()]
+        form = dict(fields)
+        assert len(form) == len(fields), f"a parameter came twice: {fields}"  # RFC 6749 section 3.2
         self.forms.append(form)
         self.headers.append(dict(request.headers))
         return form

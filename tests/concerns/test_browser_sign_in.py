@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+import struct
 from collections.abc import Iterator
 from typing import Any
 from urllib.error import HTTPError
@@ -117,10 +118,14 @@ def test_an_answer_with_another_state_does_not_leave_it_stuck(server: OAuthServe
 
 
 def test_browsers_ask_for_more_than_the_answer(server: OAuthServer, sign_in: SignIn) -> None:
-    """An icon, a connection that is never used, another method, the answer twice: the first right answer counts."""
+    """An icon, a connection that is never used, one that breaks off, another method: the right answer counts."""
     query = sign_in.query()
     port = urlsplit(query["redirect_uri"]).port
     assert port is not None
+    broken = socket.create_connection(("127.0.0.1", port), timeout=10)
+    broken.send(b"GET /callback")
+    broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close resets the connection
+    broken.close()
     idle = socket.create_connection(("127.0.0.1", port), timeout=10)
     assert visit(f"http://127.0.0.1:{port}/favicon.ico")[0] == 404
     posting = http.client.HTTPConnection("127.0.0.1", port, timeout=10)

@@ -18,6 +18,7 @@ from keyring.errors import PasswordDeleteError
 from interpose.concerns.auth.keyrings import KeyringTokenStore
 from interpose.concerns.auth.static import StaticCredentials, variable
 from interpose.concerns.auth.stores import FileTokenStore, MemoryTokenStore
+from interpose.concerns.auth.tokens import seconds
 from interpose.contracts.auth import CredentialProvider, TokenStore
 from interpose.contracts.errors import ConfigError, StorageError
 
@@ -105,6 +106,16 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
         store.read("k")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    """Whatever its mode."""
+    store = FileTokenStore(tmp_path / "tokens")
+    store.write("k", {"x": 1})
+    os.chown(only_file(tmp_path / "tokens"), 12345, -1)
+    with pytest.raises(StorageError, match="belongs to another user"):
+        store.read("k")
+
+
 def test_a_link_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     """Nobody makes us read or overwrite another file."""
     store = FileTokenStore(tmp_path / "tokens")
@@ -173,6 +184,19 @@ def test_without_a_keyring_the_error_names_the_other_store() -> None:
             attempt()
 
 
+def test_a_keyring_entry_that_stays_is_named() -> None:
+    """Nobody believes that a token is forgotten when it is not."""
+
+    class Stubborn(DictKeyring):
+        def delete_password(self, service: str, username: str) -> None:
+            raise PasswordDeleteError("not now")
+
+    store = KeyringTokenStore(backend=Stubborn())
+    store.write("k", {})
+    with pytest.raises(StorageError, match="the keyring's entry 'k' of interpose: cannot be removed"):
+        store.delete("k")
+
+
 def test_a_damaged_keyring_entry_is_named() -> None:
     """An entry that somebody else wrote."""
     backend = DictKeyring()
@@ -197,3 +221,16 @@ def test_static_tokens_come_from_the_mapping_then_the_environment() -> None:
 def test_every_scope_has_a_variable_that_can_be_set(scope: str) -> None:
     """Capitals, digits and underscores alone."""
     assert set(variable(scope)) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
+
+@given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers())))
+def test_a_span_is_a_finite_number_from_zero_or_nothing(value: Any) -> None:
+    """Whatever a server writes there."""
+    span = seconds(value)
+    assert span is None or 0 <= span < float("inf")
+
+
+def test_spans_are_read_as_servers_write_them() -> None:
+    """Numbers and texts of numbers; anything else is nothing."""
+    assert [seconds(value) for value in (0, 1.5, "90", " 7 ")] == [0.0, 1.5, 90.0, 7.0]
+    assert [seconds(value) for value in (True, None, "soon", "", -1, "nan", "inf", 10**400, [1])] == [None] * 9

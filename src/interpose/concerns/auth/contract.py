@@ -1,4 +1,7 @@
-"""The contract of whatever turns an `AuthChallenge` into a result."""
+"""The contract of whatever turns an `AuthChallenge` into a result.
+
+Knows: that there is one. Does not know: its text.
+"""
 
 from abc import ABC
 

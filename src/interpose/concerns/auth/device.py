@@ -62,7 +62,7 @@ class DeviceCodeCredentials:
 
     def _begin(self, scope: str) -> NoReturn:
         parameters = {"scope": scope, **self._client.extra} if scope else {**self._client.extra}
-        answer = ask(self._client, self._endpoint, {"client_id": self._client.client_id, **parameters})
+        answer = ask(self._client, self._endpoint, parameters)
         fields = ("device_code", "user_code", "verification_uri")
         lifetime_s = seconds(answer.get("expires_in"))
         if lifetime_s is None or not all(isinstance(answer.get(name), str) and answer[name] for name in fields):
@@ -80,7 +80,7 @@ class DeviceCodeCredentials:
         raise _challenge(pending, scope)
 
     def _polled(self, scope: str, pending: JsonObject) -> str:
-        parameters = {"grant_type": GRANT, "device_code": pending["device_code"], "client_id": self._client.client_id}
+        parameters = {"grant_type": GRANT, "device_code": pending["device_code"]}
         key = self._tokens.key("device", scope)
         try:
             token = self._tokens.keep(scope, ask(self._client, self._client.token_endpoint, parameters))

@@ -83,7 +83,9 @@ class Tokens:
 
     def _renewed(self, scope: str, kept: JsonObject) -> str | None:
         refresh_token = str(kept["refresh_token"])
-        parameters = {"grant_type": "refresh_token", "refresh_token": refresh_token, "scope": scope}
+        parameters = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+        if scope:
+            parameters["scope"] = scope
         try:
             answer = ask(self._client, self._client.token_endpoint, parameters)
         except SignInError as error:
@@ -110,6 +112,6 @@ def seconds(value: object) -> float | None:
 
     try:
         span = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return span if 0 <= span < float("inf") else None
