@@ -51,7 +51,7 @@ bench: $(DEV) ## Run the benchmarks (ratios against peers, never asserted)
 lock: $(DEV) ## Write the locked requirements anew
 	@$(BIN)/uv pip compile pyproject.toml --extra demo --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements/run.txt requirements/build.in
-	@$(BIN)/uv pip compile pyproject.toml --extra demo --extra rest --extra mcp --extra auth --group dev --universal --python-version 3.11 --generate-hashes \
+	@$(BIN)/uv pip compile pyproject.toml --extra demo --extra rest --extra mcp --extra auth --extra otel --group dev --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -q -c requirements/run.txt -o requirements/dev.txt requirements/build.in
 
 clean: ## Remove what was set up and built
