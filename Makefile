@@ -32,7 +32,7 @@ test: $(DEV) ## Run the tests
 
 agents: $(DEV) ## Run real agents through the gateway (installs them once, from npm)
 	@$(BIN)/python scripts/agents.py
-	@$(BIN)/python -m pytest tests/agents -m agents -n $(JOBS) -q
+	@$(BIN)/python -m pytest tests/agents -m agents -n $(JOBS) -o timeout=200 -q
 
 check: $(DEV) ## Format, lint, types, import contracts, shape
 	@$(BIN)/ruff format --check .

@@ -25,7 +25,7 @@ from tests.agents.players import Player
 INTERPOSE = str(Path(sys.executable).parent / "interpose")
 """The program under test."""
 
-RUN_S = 50
+RUN_S = 90
 """How long one run of an agent may take."""
 
 _REQUESTS_MAX = 60
