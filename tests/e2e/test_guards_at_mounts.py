@@ -42,6 +42,16 @@ hooks:
     tools: [write]
     path: sealed.txt
     effect: {kind: protect_path, path: sealed.txt, reason: sealed}
+  - id: locking
+    on: after_tool
+    kind: effect
+    command: lock
+    effect: {kind: lock_tools}
+  - id: demanding
+    on: after_tool
+    kind: effect
+    command: demand
+    effect: {kind: require_tool, toolName: read}
   - id: noted-before
     on: before_tool
     kind: effect
@@ -327,6 +337,20 @@ def test_a_stalled_turn_is_carried_on_where_its_end_is_seen(world: World) -> Non
 
     assert stalled.continuation is not None
     assert worked.continuation is None
+
+
+@pytest.mark.parametrize("world", ["wire"], indirect=True)
+def test_tool_choices_last_as_long_as_they_say(world: WireWorld) -> None:
+    """A lock holds for the rest of the turn; a required tool until it is called, under the agent's name for it."""
+    world.turn(shell("lock"), shell("ls", "a"))
+    world.turn(shell("demand", "b"), shell("ls", "c"), Call("read", {"path": "x"}, "d"), shell("ls", "e"))
+
+    bodies: Any = [request.json for request in world.upstream.requests]
+    required = {"type": "tool", "name": "read"}
+    assert [body.get("tool_choice") for body in bodies] == [
+        *(None, {"type": "none"}, {"type": "none"}),
+        *(None, required, required, None, None),
+    ]
 
 
 def test_ordinary_work_gets_no_effect(world: World) -> None:

@@ -15,11 +15,13 @@ from interpose.contracts.effects import (
     Hook,
     HookInput,
     InjectReminder,
+    LockTools,
     Registration,
     RequestContinuation,
+    RequireTool,
 )
 from interpose.contracts.stages import Context, Point, ToolCall, ToolResult, TurnEnd, TurnStart
-from interpose.contracts.verdict import Refusal, Verdict
+from interpose.contracts.verdict import Refusal, ToolChoice, Verdict
 from interpose.effects.contract import create_middleware
 from interpose.kernel.clock import SystemClock
 from interpose.policy.judgement import EffectPolicy
@@ -187,6 +189,65 @@ def test_one_continuation_per_prompt() -> None:
     continuations.append(house.policy.judge(end).continuation)
 
     assert continuations == ["go on", None, "go on", None]
+
+
+def choosing(effects: dict[str, Effect]) -> Registration:
+    """A handler that emits an effect for calls, and results, of commands it knows."""
+
+    def evaluate(given: HookInput, _context: EvaluationContext) -> Sequence[Effect]:
+        found = effects.get(f"{given.hook} {(given.tool_args or {}).get('command', given.tool_name)}")
+        return (found,) if found else ()
+
+    return Registration("chooser", "", ("before_tool", "after_tool", "turn_start"), None, evaluate)
+
+
+def choices(house: House, *steps: str) -> list[ToolChoice | None]:
+    """What holds for the next request after each step of one turn: a call of `TOOL` or its result, `TOOL!`."""
+    context = Context(mount="process", session="s1", workspace="/w", agent="claude-code", turn="t1")
+    found: list[ToolChoice | None] = []
+    for number, step in enumerate(steps):
+        tool, is_result = step.removesuffix("!"), step.endswith("!")
+        if step == "prompt":
+            found.append(house.policy.judge(TurnStart(context, "go")).tool_choice)
+        elif is_result:
+            found.append(house.policy.judge(ToolResult(context, f"c{number}", tool, {}, "out")).tool_choice)
+        else:
+            found.append(house.policy.judge(ToolCall(context, f"c{number}", tool, {})).tool_choice)
+    return found
+
+
+def test_a_required_tool_stays_required_until_it_is_called() -> None:
+    """Other tools do not clear it, the tool itself does, under any of its names; a later one replaces it."""
+    house = House(choosing({"after_tool edit": RequireTool("shell"), "after_tool write": RequireTool("Read")}))
+    shell, read = ToolChoice("required", "shell"), ToolChoice("required", "Read")
+
+    assert choices(house, "prompt", "Edit!", "Write", "Glob!", "Bash", "Bash!") == [
+        None, shell, shell, shell, None, None,
+    ]  # fmt: skip
+    assert choices(house, "Edit!", "Write!", "Bash", "Read") == [shell, read, read, None]
+
+
+def test_a_refused_call_does_not_fulfil_a_requirement() -> None:
+    """Only a call that runs is a start."""
+    guard = handler("guard", "before_tool", BlockTool("no"), tools=("shell",))
+    house = House(choosing({"after_tool edit": RequireTool("shell")}), guard)
+
+    assert choices(house, "prompt", "Edit!", "Bash")[-1] == ToolChoice("required", "shell")
+
+
+def test_locked_tools_stay_locked_until_the_next_turn() -> None:
+    """No later requirement opens them; a new prompt does, also one that only carries the turn onward."""
+    house = House(choosing({"before_tool edit": LockTools(), "after_tool write": RequireTool("shell")}))
+    locked = ToolChoice("none")
+
+    assert choices(house, "prompt", "Edit", "Edit!", "Write!", "prompt") == [None, locked, locked, locked, None]
+
+
+def test_where_no_turn_starts_a_choice_lasts_one_verdict() -> None:
+    """A lock that nobody would ever open is not kept."""
+    house = House(choosing({"before_tool edit": LockTools()}))
+
+    assert choices(house, "Edit", "Edit!") == [ToolChoice("none"), None]
 
 
 def test_both_halves_of_check_run_on_a_loop() -> None:

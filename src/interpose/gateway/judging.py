@@ -3,7 +3,7 @@
 Knows: points, verdicts, the session's ledger. Does not know: any API's shape, sockets.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from interpose.catalog.reading import read_call
@@ -43,7 +43,7 @@ class Judging:
         if request.turn is not None:
             turn = await self.ledger.turn_once(request.turn, partial(self._turn, request.turn, request))
             wanted = turn.tool_choice or wanted
-        return turn, wanted
+        return turn, self._as_called(wanted, request)
 
     async def call(self, call: ProposedCall) -> Verdict:
         """The verdict on a proposed call; a policy that fails refuses it."""
@@ -118,6 +118,16 @@ class Judging:
             refusal=refusal_line("the turn", refusal) if refusal else None,
             tool_choice=verdict.tool_choice,
         )
+
+    def _as_called(self, wanted: ToolChoice | None, request: RequestView) -> ToolChoice | None:
+        """The choice with the required tool under the name that this agent has for it."""
+        if wanted is None or wanted.tool_name is None:
+            return wanted
+        names = request.tool_names()
+        if wanted.tool_name in names:
+            return wanted
+        called = (name for name in names if read_call(self.context.agent, name, {}).name == wanted.tool_name)
+        return replace(wanted, tool_name=next(called, wanted.tool_name))
 
     def _active_tools(self, request: RequestView) -> str:
         names = [read_call(self.context.agent, name, {}).name for name in request.tool_names()]

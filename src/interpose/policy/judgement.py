@@ -8,10 +8,10 @@ from interpose.catalog.reading import HookForm, read_call
 from interpose.contracts.effects import HookInput, HookResult
 from interpose.contracts.ports import Clock, Journal, Pause
 from interpose.contracts.stages import Point, ToolCall, ToolResult, TurnEnd, TurnStart
-from interpose.contracts.verdict import Outcome, Verdict
+from interpose.contracts.verdict import Outcome, ToolChoice, Verdict
 from interpose.effects.contract import MiddlewareContract
 from interpose.kernel.ids import derived_id, random_id
-from interpose.policy.consumption import consume, merge, reactions
+from interpose.policy.consumption import Consumed, consume, merge, reactions
 from interpose.policy.inputs import filled_keys, hook_input, with_validation
 from interpose.policy.records import records_of
 from interpose.policy.turns import Turns
@@ -109,12 +109,22 @@ class EffectPolicy:
             annotations=meaning.annotations,
             reminders=meaning.reminders,
             continuation=meaning.continuation,
-            tool_choice=meaning.tool_choice,
+            tool_choice=self._tool_choice(point, form, meaning),
             notices=meaning.notices,
             reactions=reactions(result),
             duration_ms=(self._clock.monotonic() - started) * 1000,
         )
         return self._written(point, form, verdict, facts=filled_keys(result.input.metadata))
+
+    def _tool_choice(self, point: Point, form: HookForm | None, meaning: Consumed) -> ToolChoice | None:
+        """What holds for the next request, of what this verdict and those before it in the turn said."""
+        context = point.context
+        standing = self._turns.choose(context.session, context.turn, meaning.tool_choice)
+        if standing is None or not isinstance(point, ToolCall) or meaning.refusal is not None or form is None:
+            return standing
+        names = (form.name, *form.aliases)
+        self._turns.started(context.session, context.turn, names)
+        return None if standing.tool_name in names else standing
 
     def _passed_off(self, point: Point) -> Verdict:
         outcome: Outcome = "off"

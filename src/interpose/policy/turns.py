@@ -1,14 +1,16 @@
-"""What must be remembered between the points of one session: its continuation, and the calls of its turns.
+"""What must be remembered between the points of one session: its continuation, its turns' calls and tool choice.
 
 Knows: sessions, turns, calls by their ids. Does not know: what is made of them.
 """
 
 import threading
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
 from interpose.contracts.effects import MetadataValue
+from interpose.contracts.verdict import ToolChoice
 
 SESSIONS_KEPT: Final = 4_096
 """The sessions, and the turns, remembered; beyond it the one least recently used is forgotten."""
@@ -24,10 +26,11 @@ class _Turn:
     calls: int = 0
     ids: set[str] = field(default_factory=set)
     names: dict[str, None] = field(default_factory=dict)
+    choice: ToolChoice | None = None
 
 
 class Turns:
-    """Per session: is the one continuation of the present prompt spent? Per turn: what was called?
+    """Per session: is the one continuation of the present prompt spent? Per turn: what was called, which tools may be?
 
     A forgotten session may be nudged once more; a forgotten turn has no facts. Any thread may ask or tell.
     """
@@ -46,7 +49,10 @@ class Turns:
         continues: bool = False,
         active_tools: MetadataValue = None,
     ) -> None:
-        """A turn starts, without calls so far; unless it only `continues` one, its continuation is there again."""
+        """A turn starts, without calls and with every tool.
+
+        Its one continuation is there again, unless it only `continues` the turn before it.
+        """
         with self._lock:
             if not continues:
                 self._spent.pop(session, None)
@@ -63,6 +69,27 @@ class Turns:
             if len(known.ids) < CALLS_KEPT:
                 known.ids.add(call_id)
                 known.names[tool] = None
+
+    def choose(self, session: str, turn: str | None, own: ToolChoice | None) -> ToolChoice | None:
+        """Takes what one verdict says of the tools, and returns what holds now for the turn's next request.
+
+        Locked tools stay locked until the next turn starts. A required tool stays so until it is called, or another
+        one is required, or all are locked. Where nobody saw the turn start each verdict stands for itself.
+        """
+        with self._lock:
+            known = self._turns.get((session, turn))
+            if known is None or not known.begun:
+                return own
+            if own is not None and (known.choice is None or known.choice.mode != "none"):
+                known.choice = own
+            return known.choice
+
+    def started(self, session: str, turn: str | None, names: Collection[str]) -> None:
+        """A tool with these names runs: it is no longer required."""
+        with self._lock:
+            known = self._turns.get((session, turn))
+            if known is not None and known.choice is not None and known.choice.tool_name in names:
+                known.choice = None
 
     def facts(self, session: str, turn: str | None) -> dict[str, MetadataValue]:
         """What is known of a turn that ends, as hook metadata; nothing when nobody saw it start."""
