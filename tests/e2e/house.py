@@ -1,17 +1,19 @@
 """A gateway between clients and a scripted upstream, on real sockets, for end-to-end tests."""
 
 import http.client
+import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 from interpose.contracts.stages import Point, ToolCall
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.app import Gateway
-from interpose.gateway.server import ThreadedServer
+from interpose.gateway.connection import Limits
+from interpose.gateway.server import DEFAULT_LIMITS, ThreadedServer
 from interpose.gateway.settings import GatewaySettings, Upstreams
 from interpose.kernel.clock import SystemClock
 from interpose.testing.fakes import FakeLaunches, FakePolicy, FakeWorkspaces, allow, refuse
@@ -30,8 +32,15 @@ class House:
     """A gateway between the SDKs and a scripted upstream."""
 
     def __init__(
-        self, script: list[Step], judge: Callable[[Point], Verdict] = no_rm, *, strict: bool = True, **settings: Any
+        self,
+        script: list[Step],
+        judge: Callable[[Point], Verdict] = no_rm,
+        *,
+        strict: bool = True,
+        limits: Limits = DEFAULT_LIMITS,
+        **settings: Any,
     ) -> None:
+        self._limits = limits
         self.policy = FakePolicy(judge)
         self.journal = MemoryJournal()
         self.launches = FakeLaunches()
@@ -42,7 +51,8 @@ class House:
     def __enter__(self) -> "House":
         upstream = self._stack.enter_context(self.upstream)
         urls = Upstreams(upstream.url, upstream.url, upstream.url)
-        server = ThreadedServer(self.another(**{"upstreams": urls, **self._settings}), drain_timeout_s=1)
+        gateway = self.another(**{"upstreams": urls, **self._settings})
+        server = ThreadedServer(gateway, drain_timeout_s=1, limits=self._limits)
         self.url = self._stack.enter_context(server).url
         return self
 
@@ -76,6 +86,17 @@ class House:
             return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
         finally:
             connection.close()
+
+    def wire(self, data: bytes, *, timeout_s: float = 10) -> bytes:
+        """What the gateway answers to raw bytes until it closes the connection, or is silent for `timeout_s`."""
+        address = urlsplit(self.url)
+        with socket.create_connection((str(address.hostname), address.port), timeout=timeout_s) as connection:
+            connection.sendall(data)
+            answer = b""
+            with suppress(TimeoutError, ConnectionResetError):
+                while chunk := connection.recv(65536):
+                    answer += chunk
+            return answer
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Waits, bounded, until something that happens in another thread has happened."""

@@ -136,6 +136,10 @@ class Exchange:
             if not 200 <= reply.status < 300:
                 await self._send_as_is(reply)
                 return
+            if not reply.is_readable:
+                message = f"interpose cannot read the upstream's reply: its content-encoding is {reply.encoding!r}"
+                await self._teller.fail(502, message)
+                return
             await Replying(self._teller, self._codec, judging, target, reply).run()
 
     async def _body(self) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The way in: the one module that knows the HTTP server.
+"""The way in: with `connection`, the one place that knows the HTTP server.
 
 Knows: binding, threads, draining. Does not know: what it serves.
 """
@@ -9,15 +9,18 @@ import errno
 import socket
 import threading
 from collections.abc import Callable, Generator
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import uvicorn
 
 from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.gateway.asgi import App
+from interpose.gateway.connection import GuardedProtocol, Limits
 
 START_TIMEOUT_S = 15.0
+DEFAULT_LIMITS = Limits()
 DRAIN_TIMEOUT_S = 10.0
 """How long open streams may go on after the server was told to stop."""
 
@@ -29,14 +32,20 @@ class Server:
     """
 
     def __init__(
-        self, app: App, *, host: str = "127.0.0.1", port: int = 0, drain_timeout_s: float = DRAIN_TIMEOUT_S
+        self,
+        app: App,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        drain_timeout_s: float = DRAIN_TIMEOUT_S,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._socket = _bound(host, port)
         self._address: tuple[str, int] = self._socket.getsockname()[:2]
         self._server = _QuietServer(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, limits=limits)),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -44,9 +53,8 @@ class Server:
                 access_log=False,
                 server_header=False,
                 date_header=False,
-                timeout_keep_alive=75,
+                timeout_keep_alive=round(limits.idle_s),
                 timeout_graceful_shutdown=max(1, round(drain_timeout_s)),
-                h11_max_incomplete_event_size=65536,
             )
         )
 
@@ -112,8 +120,9 @@ class ThreadedServer:
         host: str = "127.0.0.1",
         port: int = 0,
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._server = Server(app, host=host, port=port, drain_timeout_s=drain_timeout_s)
+        self._server = Server(app, host=host, port=port, drain_timeout_s=drain_timeout_s, limits=limits)
         self._thread = threading.Thread(target=self._run, name="interpose-gateway", daemon=True)
         self._started = threading.Event()
         self._fault: BaseException | None = None

@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from types import SimpleNamespace
 from typing import Any, Self, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -40,6 +41,10 @@ _HOP_BY_HOP = frozenset(
 _OURS = frozenset({b"host", b"x-interpose-session", b"x-interpose-token"})
 _AUTOMATIC = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _FAULTS = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+_UNDONE = frozenset({"gzip", "deflate", "br", "zstd"})
+"""Encodings of replies that the client library undoes; one whose codec is not installed is a fault of the reply."""
+
+_PIECEWISE_BYTES = 256 * 1024
 _RETRY_DELAY_S = 0.1
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -75,7 +80,11 @@ class UpstreamReply:
     def __init__(self, response: aiohttp.ClientResponse, *, is_judged: bool) -> None:
         self._response = response
         self.status = response.status
-        drop = {b"content-encoding", b"content-length"} if is_judged and _is_encoded(response) else set()
+        self.encoding = response.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
+        undone = is_judged and self.encoding in _UNDONE
+        self.is_readable = self.encoding == "identity" or undone
+        """Whether `chunks` are what the upstream meant, and not a compressed form of it."""
+        drop = {b"content-encoding", b"content-length"} if undone else set()
         self.headers: HeaderList = passed_on(((name.lower(), value) for name, value in response.raw_headers), drop=drop)
 
     @property
@@ -151,6 +160,9 @@ class Upstream:
         if session is None:
             raise MisuseError("the gateway's connections are not open: run it with a server that sends lifespan events")
         target = question.target
+        body: bytes | AsyncIterator[bytes] | BytesIO | None = question.body
+        if isinstance(body, bytes) and len(body) > _PIECEWISE_BYTES:
+            body = BytesIO(body)  # written piece by piece, so that the loop is not held up
         options: dict[str, Any] = {}
         proxy = proxy_for(question.url, self._proxies)
         if proxy is not None:
@@ -161,7 +173,7 @@ class Upstream:
             question.method,
             URL(question.url, encoded=True),
             headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in question.headers],
-            data=question.body,
+            data=body,
             allow_redirects=False,
             skip_auto_headers=_AUTOMATIC,
             timeout=aiohttp.ClientTimeout(
@@ -263,7 +275,3 @@ def _may_repeat(error: Exception, body: object, *, is_reused: bool) -> bool:
 def _down(error: Exception) -> UpstreamDown:
     was_reached = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
     return UpstreamDown(fault_line(error), was_reached=was_reached, is_timeout=isinstance(error, TimeoutError))
-
-
-def _is_encoded(response: aiohttp.ClientResponse) -> bool:
-    return response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity")
