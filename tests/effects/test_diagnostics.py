@@ -1,12 +1,16 @@
 """effects.diagnostics: one line each, and lone overruns quiet."""
 
+from dataclasses import replace
+
 import pytest
 
 from interpose.effects.budget import BudgetStats
 from interpose.effects.diagnostics import (
+    NOTICES_KEPT,
     BudgetExceeded,
     DiagnosticOutlet,
     HookFailed,
+    Notices,
     RegistrationConflict,
     SettingIgnored,
     describe,
@@ -40,6 +44,28 @@ LONE = BudgetExceeded("slow", "turn_end", 80.0, 75.0, False, BudgetStats())
 def test_each_diagnostic_is_one_line(diagnostic: HookFailed, line: str) -> None:
     """Every sort is one line without control characters."""
     assert describe(diagnostic) == line
+
+
+def test_people_are_told_of_steady_slowness_once() -> None:
+    """A lone overrun is no news; steady slowness is, once for each registration and hook; all else always is."""
+    notices = Notices()
+    elsewhere = replace(STEADY, hook="after_tool")
+    failed = HookFailed("slow", "before_tool", "x")
+
+    told = [notices.of(one) for one in (LONE, STEADY, STEADY, elsewhere, LONE, failed, failed)]
+
+    assert [text is not None for text in told] == [False, True, False, True, False, True, True]
+    assert told[1] == f"{describe(STEADY)}; this is told once"
+
+
+def test_what_was_told_is_remembered_within_bounds() -> None:
+    """When very many were told the memory starts anew, rather than growing for ever."""
+    notices = Notices()
+    for number in range(NOTICES_KEPT + 1):
+        notices.of(replace(STEADY, registration_id=f"r{number}"))
+
+    assert notices.of(replace(STEADY, registration_id="r0")) is not None
+    assert notices.of(replace(STEADY, registration_id=f"r{NOTICES_KEPT}")) is None
 
 
 def test_standard_error_is_told_of_steady_slowness_only(

@@ -12,7 +12,7 @@ from interpose.contracts.ports import Clock, Journal, Pause
 from interpose.contracts.stages import Point
 from interpose.contracts.verdict import Verdict
 from interpose.effects.contract import MiddlewareContract, create_middleware
-from interpose.effects.diagnostics import BudgetExceeded, Diagnostic, HookFailed, describe
+from interpose.effects.diagnostics import Diagnostic, HookFailed, Notices
 from interpose.policy.judgement import EffectPolicy
 from interpose.userhooks.loading import HookFile, LoadedHooks, load_user_hooks, signature
 
@@ -41,6 +41,7 @@ class WorkspacePolicy:
     def __init__(self, root: str | None, parts: Parts) -> None:
         self._root = root
         self._parts = parts
+        self._notices = Notices()
         lineup = parts.lineup(root or "")
         self._engine: MiddlewareContract = create_middleware(
             rules=lineup.rules, registrations=lineup.before, owners=(OWNER,), on_diagnostic=self._diagnose
@@ -106,9 +107,9 @@ class WorkspacePolicy:
         return loaded
 
     def _diagnose(self, diagnostic: Diagnostic) -> None:
-        lone = isinstance(diagnostic, BudgetExceeded) and not diagnostic.steady_state_warn
-        if not lone and not isinstance(diagnostic, HookFailed):  # the verdict tells of failed handlers
-            self._problem(describe(diagnostic))
+        notice = self._notices.of(diagnostic)
+        if notice is not None and not isinstance(diagnostic, HookFailed):  # the verdict tells of failed handlers
+            self._problem(notice)
 
     def _problem(self, text: str) -> None:
         self._parts.journal.write(

@@ -5,6 +5,7 @@ Knows: the sorts of diagnostics and how to say each in one line. Does not know: 
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
@@ -63,6 +64,9 @@ STDERR_PREFIX = "[interpose:effects]"
 DEBUG_VARIABLE = ENVIRONMENT_PREFIX + "DEBUG"
 """Set to 1 it makes the writer to standard error tell lone overruns too."""
 
+NOTICES_KEPT = 4_096
+"""Slow registrations remembered as told; beyond it they are told once more."""
+
 
 class DiagnosticOutlet:
     """Holds the present sink; asked anew for each diagnostic. Any thread may emit or change the sink."""
@@ -76,6 +80,34 @@ class DiagnosticOutlet:
             self.sink(diagnostic)
         except Exception:  # noqa: BLE001 - diagnostic sink; open: telling must never affect what is judged
             return
+
+
+class Notices:
+    """What people are told, without repeats: slowness when it is steady, and then once for a registration at a hook.
+
+    Any thread may ask.
+    """
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, Hook]] = set()
+        self._lock = threading.Lock()
+
+    def of(self, diagnostic: Diagnostic) -> str | None:
+        """One line, or None for a lone overrun and for slowness that was told before."""
+        if not isinstance(diagnostic, BudgetExceeded):
+            return describe(diagnostic)
+        if not diagnostic.steady_state_warn or not self._is_new((diagnostic.registration_id, diagnostic.hook)):
+            return None
+        return f"{describe(diagnostic)}; this is told once"
+
+    def _is_new(self, key: tuple[str, Hook]) -> bool:
+        with self._lock:
+            if key in self._told:
+                return False
+            if len(self._told) >= NOTICES_KEPT:
+                self._told.clear()
+            self._told.add(key)
+            return True
 
 
 def write_to_stderr(diagnostic: Diagnostic) -> None:
