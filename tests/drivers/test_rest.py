@@ -562,7 +562,7 @@ def test_schemas_that_multiply_stay_small() -> None:
     jsonschema.validate({"body": {"a": {"b": {}}}}, schema)
 
 
-@pytest.mark.parametrize(("package", "extra"), [("httpx", "rest")])
+@pytest.mark.parametrize(("package", "extra"), [("httpx", "rest"), ("mcp", "mcp")])
 def test_a_missing_package_names_its_extra(package: str, extra: str) -> None:
     """Without the third party the import says which extra brings it; the other drivers do not need it."""
     program = (

@@ -4,8 +4,9 @@ Knows: which tool is which function. Does not know: prompts, how a model's reply
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.sheet import DriverBinding, DriverMeta
@@ -15,6 +16,7 @@ from interpose.drivers.filesystem.folder import RootedFolder
 from interpose.drivers.filesystem.limits import FilesystemLimits
 from interpose.drivers.filesystem.searching import find_lines, find_names, list_folder
 from interpose.drivers.filesystem.tools import READING, WRITING
+from interpose.drivers.hosted import DriverOptions, HostedDriver
 
 _Run: TypeAlias = Callable[[Mapping[str, Any]], str]
 
@@ -91,3 +93,19 @@ class FilesystemTools(ToolDriver):
 
     def _edit(self, given: Mapping[str, Any]) -> str:
         return edit_text(self._folder, limits=self._limits, **given)
+
+
+class FilesystemDriver(HostedDriver):
+    """`FilesystemTools` with prompts, extraction and a middleware list; further options are those of `BaseDriver`."""
+
+    meta = replace(FilesystemTools.meta, supported_llms=("*",))
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        read_only: bool = False,
+        limits: FilesystemLimits | None = None,
+        **options: Unpack[DriverOptions],
+    ) -> None:
+        super().__init__(FilesystemTools(root, read_only=read_only, limits=limits), options)

@@ -11,8 +11,8 @@ except ModuleNotFoundError as missing:
     raise ImportError("interpose.drivers.rest needs httpx: pip install 'interpose[rest]'") from missing
 
 from interpose.drivers.rest.document import load_document
-from interpose.drivers.rest.driver import RestSettings, RestTools
+from interpose.drivers.rest.driver import RestDriver, RestSettings, RestTools
 from interpose.drivers.rest.reading import Select
 from interpose.drivers.rest.response import ApiResponse, told
 
-__all__ = ["ApiResponse", "RestSettings", "RestTools", "Select", "load_document", "told"]
+__all__ = ["ApiResponse", "RestDriver", "RestSettings", "RestTools", "Select", "load_document", "told"]

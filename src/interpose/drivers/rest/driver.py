@@ -5,16 +5,17 @@ Knows: how operations become tools, how a call is sent and its answer read. Does
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import httpx
 
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.errors import ToolError
 from interpose.contracts.sheet import DriverBinding, DriverMeta
+from interpose.drivers.hosted import DriverOptions, HostedDriver
 from interpose.drivers.rest.document import is_url, load_document
 from interpose.drivers.rest.operation import Operation
 from interpose.drivers.rest.reading import Reader, Select
@@ -187,6 +188,49 @@ class RestTools(ToolDriver):
             len(body) > most,
             response.charset_encoding or "utf-8",
         )
+
+
+class RestDriver(HostedDriver):
+    """`RestTools` with prompts, extraction and a middleware list.
+
+    `base_url`, `include`, `exclude`, `settings` and the clients are those of `RestTools`, the further options those of
+    `BaseDriver`.
+    """
+
+    meta = replace(RestTools.meta, supported_llms=("*",))
+
+    def __init__(
+        self,
+        document: Mapping[str, Any] | str | Path,
+        *,
+        base_url: str = "",
+        include: Select | None = None,
+        exclude: Select | None = None,
+        settings: RestSettings | None = None,
+        client: httpx.Client | None = None,
+        async_client: httpx.AsyncClient | None = None,
+        **options: Unpack[DriverOptions],
+    ) -> None:
+        self._rest = RestTools(
+            document,
+            base_url=base_url,
+            include=include,
+            exclude=exclude,
+            settings=settings,
+            client=client,
+            async_client=async_client,
+        )
+        super().__init__(self._rest, options)
+
+    def close(self) -> None:
+        """Releases the connections of the driver's own client; may be called again."""
+        self._rest.close()
+
+    def __enter__(self) -> "RestDriver":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class _Told:

@@ -3,6 +3,6 @@
 Knows: how a command is run and its end told. Does not know: which commands are allowed; that is a middleware's work.
 """
 
-from interpose.drivers.shell.driver import ShellLimits, ShellTools
+from interpose.drivers.shell.driver import ShellDriver, ShellLimits, ShellTools
 
-__all__ = ["ShellLimits", "ShellTools"]
+__all__ = ["ShellDriver", "ShellLimits", "ShellTools"]

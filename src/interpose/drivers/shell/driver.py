@@ -6,15 +6,16 @@ where commands start, not a wall around them: what a command may touch is for a 
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from interpose.contracts.drivers import Tool, ToolDriver, ToolParameter
 from interpose.contracts.errors import ToolError
 from interpose.contracts.sheet import DriverBinding, DriverMeta
 from interpose.drivers.arguments import check_arguments
 from interpose.drivers.filesystem.folder import RootedFolder
+from interpose.drivers.hosted import DriverOptions, HostedDriver
 from interpose.drivers.shell.running import Finished, run, run_async
 
 PASSED_ENV: Final = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
@@ -135,6 +136,25 @@ class ShellTools(ToolDriver):
     def _environment(self) -> dict[str, str]:
         own = {name: os.environ[name] for name in self._passed if name in os.environ}
         return {**own, **self._env}
+
+
+class ShellDriver(HostedDriver):
+    """`ShellTools` with prompts, extraction and a middleware list; further options are those of `BaseDriver`."""
+
+    meta = replace(ShellTools.meta, supported_llms=("*",))
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        limits: ShellLimits | None = None,
+        pass_env: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        command_strings: bool = True,
+        **options: Unpack[DriverOptions],
+    ) -> None:
+        tools = ShellTools(root, limits=limits, pass_env=pass_env, env=env, command_strings=command_strings)
+        super().__init__(tools, options)
 
 
 def _words(command: list[Any]) -> list[str]:

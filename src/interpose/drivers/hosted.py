@@ -1,0 +1,53 @@
+"""Tools made elsewhere behind a whole driver: prompts, extraction and the middleware list around them.
+
+Knows: how calls reach the tools. Does not know: what tools they are.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypedDict
+
+from interpose.chain.chain import Linked, Serves
+from interpose.contracts.drivers import Tool, ToolDriver
+from interpose.contracts.tools import ToolMiddleware
+from interpose.drivers.base import BaseDriver
+from interpose.drivers.extraction import ExtractionStrategy
+from interpose.drivers.prompts import PromptStrategy
+
+
+class DriverOptions(TypedDict, total=False):
+    """What every driver takes beside its own parameters; see `BaseDriver`."""
+
+    middleware: Iterable[ToolMiddleware | Linked]
+    prompts: PromptStrategy | None
+    extraction: Iterable[ExtractionStrategy]
+    redact: Callable[[str], str]
+    late_rewrite: bool
+    serves: Serves
+
+
+class HostedDriver(BaseDriver):
+    """A driver whose tools are those of a `ToolDriver`; a call goes through the list and then to it.
+
+    A subclass gives `meta` and builds the tools. Raises TypeError for an option that no driver takes.
+    """
+
+    def __init__(self, tools: ToolDriver, options: DriverOptions) -> None:
+        super().__init__(**options)
+        self._tools = tools
+
+    @property
+    def tools(self) -> ToolDriver:
+        """The tools themselves, which know nothing of the list."""
+        return self._tools
+
+    def list_tools(self) -> Sequence[Tool]:
+        """What the tools list."""
+        return self._tools.list_tools()
+
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+        """Reaches the tools without the list; `invoke_tool` runs it."""
+        return self._tools.execute_tool(tool_name, arguments)
+
+    async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+        """As `execute_tool`, the tools' own way from an event loop."""
+        return await self._tools.execute_tool_async(tool_name, arguments)
