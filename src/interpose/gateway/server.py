@@ -65,8 +65,9 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where clients reach it."""
+        """Where clients of this machine reach it."""
         host, port = self._address
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - what is bound, not what to bind
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     async def serve(self, on_started: Callable[[], None] | None = None) -> None:
