@@ -38,7 +38,7 @@ paths:
               properties: {name: {type: string}, amount: {type: integer, minimum: 1}}
   /items/{name}:
     delete:
-      operationId: removeItem
+      operationId: dropItem
       summary: Take something off the list
       parameters: [{name: name, in: path, required: true, schema: {type: string}}]
 """
@@ -46,7 +46,7 @@ paths:
 MODEL_SAYS = (
     '{"tool": "listItems", "arguments": {}}',
     '{"tool": "addItem", "arguments": {"body": {"name": "flour", "amount": 2}}}',
-    '{"tool": "removeItem", "arguments": {"name": "milk"}}',
+    '{"tool": "dropItem", "arguments": {"name": "milk"}}',
     "Flour is on the list. I was not allowed to take the milk off.",
 )
 
@@ -99,7 +99,7 @@ def running_api() -> Iterator[str]:
 
 def person_says(tool_name: str, arguments: dict[str, Any]) -> bool:
     """The person who was asked, written out: reading and adding are fine, removing is not."""
-    answer = not tool_name.startswith("remove")
+    answer = not tool_name.startswith("drop")
     print(f"person: {tool_name} {json.dumps(arguments)}? {'yes' if answer else 'no'}")
     return answer
 

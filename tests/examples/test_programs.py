@@ -26,16 +26,16 @@ tool:   {"entries": ["today 09:30 stand-up"], "seen_with": "token-1"}
 model:  A stand-up at 09:30.
 """,
     "openapi_agent.py": """\
-tools:  listItems, addItem, removeItem
+tools:  listItems, addItem, dropItem
 model:  {"tool": "listItems", "arguments": {}}
 person: listItems {}? yes
 tool:   {"milk":1}
 model:  {"tool": "addItem", "arguments": {"body": {"name": "flour", "amount": 2}}}
 person: addItem {"body": {"name": "flour", "amount": 2}}? yes
 tool:   {"milk":1,"flour":2}
-model:  {"tool": "removeItem", "arguments": {"name": "milk"}}
-person: removeItem {"name": "milk"}? no
-tool:   {"permission_denied": true, "tool": "removeItem", "message": "removeItem was not run: permission was not given."}
+model:  {"tool": "dropItem", "arguments": {"name": "milk"}}
+person: dropItem {"name": "milk"}? no
+tool:   {"permission_denied": true, "tool": "dropItem", "message": "dropItem was not run: permission was not given."}
 model:  Flour is on the list. I was not allowed to take the milk off.
 list:   {"milk": 1, "flour": 2}
 """,
