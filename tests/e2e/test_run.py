@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -48,13 +49,13 @@ def agent(folder: Path, name: str) -> dict[str, str]:
 
 
 def test_claude_code_is_pointed_by_its_variable(tmp_path: Path, environ: dict[str, str]) -> None:
-    """ANTHROPIC_BASE_URL carries the launch prefix, words pass unchanged, and the exit code is the agent's."""
+    """ANTHROPIC_BASE_URL carries the launch prefix, words stand behind ours, and the exit code is the agent's."""
     environ |= agent(tmp_path / "bin", "claude")
 
     done = interpose("run", "--", "claude", "-p", "hi there", cwd=tmp_path, env=environ)
 
     assert done.returncode == 7, done.stderr
-    assert "args: -p hi there" in done.stdout
+    assert re.search(r"^args: --settings \S+/l/\S+ -p hi there$", done.stdout, re.MULTILINE)
     assert "ANTHROPIC_BASE_URL=http://127.0.0.1:" in done.stdout
     assert "/l/" in done.stdout
 

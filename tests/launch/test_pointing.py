@@ -22,6 +22,7 @@ CODEX = [
     "-c",
     'model_providers.interpose.env_key="OPENAI_API_KEY"',
 ]
+CLAUDE = ["--settings", f'{{"env":{{"ANTHROPIC_BASE_URL":"{BASE}"}}}}']
 OWN = {"INTERPOSE_BASE_URL": BASE}
 KEYS = {"OPENAI_API_KEY": "dummy", "GEMINI_API_KEY": "dummy"}
 
@@ -31,12 +32,21 @@ def _point(*command: str, **environ: str) -> Pointing:
 
 
 def test_claude_code_gets_a_variable_without_v1() -> None:
-    """It adds /v1 itself; its words stay as they are."""
+    """It adds /v1 itself. A setting says the same, since its settings files are stronger than the environment."""
     pointing = _point("/usr/local/bin/claude", "-p", "hello")
 
     assert pointing == Pointing(
-        "claude-code", ["/usr/local/bin/claude", "-p", "hello"], OWN | {"ANTHROPIC_BASE_URL": BASE}, {}, (), {}
+        "claude-code", ["/usr/local/bin/claude", *CLAUDE, "-p", "hello"], OWN | {"ANTHROPIC_BASE_URL": BASE}, {}, (), {}
     )
+
+
+@pytest.mark.parametrize("words", [["--settings", "mine.json"], ["--settings=mine.json"]])
+def test_claude_codes_own_settings_stay(words: list[str]) -> None:
+    """It takes one only: the person's stands, and what it may lead to is said."""
+    pointing = _point("claude", *words, "-p", "hello")
+
+    assert pointing.argv == ["claude", *words, "-p", "hello"]
+    assert pointing.notes[0].startswith("your own --settings stand")
 
 
 def test_codex_gets_arguments_before_the_persons_own() -> None:

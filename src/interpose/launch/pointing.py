@@ -91,7 +91,9 @@ def point(command: Sequence[str], base_url: str, environ: Mapping[str, str], set
     match agent:
         case "claude-code":
             env = {"ANTHROPIC_BASE_URL": base_url}
-            notes += _notes_on_claude(environ)
+            own = argv[word + 1 :]
+            argv[word + 1 : word + 1] = _claude_arguments(base_url, own)
+            notes += _notes_on_claude(own, environ)
         case "codex":
             env = {}
             notes += _notes_on_codex(argv[word + 1 :], environ)
@@ -151,8 +153,22 @@ def _program(word: str) -> str:
     return name.removesuffix(".exe").removesuffix(".cmd")
 
 
-def _notes_on_claude(environ: Mapping[str, str]) -> list[str]:
-    return [
+def _claude_arguments(base_url: str, own: Sequence[str]) -> list[str]:
+    # An `env` in any of its settings files, a project's too, is stronger than the environment; this is stronger still.
+    if _has_settings(own):
+        return []
+    return ["--settings", json.dumps({"env": {"ANTHROPIC_BASE_URL": base_url}}, separators=(",", ":"))]
+
+
+def _has_settings(own: Sequence[str]) -> bool:
+    return any(word == "--settings" or word.startswith("--settings=") for word in own)
+
+
+def _notes_on_claude(own: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    notes = []
+    if _has_settings(own):
+        notes.append("your own --settings stand: a settings file that sets ANTHROPIC_BASE_URL leads past interpose")
+    return notes + [
         f"{name} is set: Claude Code then talks to that service and past interpose; unset it for this launch"
         for name in ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
         if environ.get(name, "").lower() not in _OFF
