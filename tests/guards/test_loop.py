@@ -94,6 +94,18 @@ def test_after_thirty_seconds_and_four_attempts_a_call_is_new(desk: Desk) -> Non
     assert desk.ask() == ()
 
 
+@pytest.mark.parametrize(("pace_s", "refused"), [(5.0, True), (12.0, False)])
+def test_edits_between_do_not_make_a_test_run_another_call(desk: Desk, pace_s: float, refused: bool) -> None:
+    """The guard knows calls alone: the third run of the tests within half a minute is refused, a slower one is not."""
+    said: tuple[Effect, ...] = ()
+    for _ in range(3):
+        said = desk.ask()
+        desk.clock.seconds += pace_s
+        desk.other()
+        desk.clock.seconds += pace_s
+    assert bool(reason(said)) is refused
+
+
 def test_the_second_refusal_locks_the_tools(desk: Desk) -> None:
     """From then on every call of the turn is refused, also one never made before."""
     for _ in range(3):
