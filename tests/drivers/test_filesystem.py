@@ -162,6 +162,9 @@ def test_searches_names_and_text(root: Path) -> None:
     )
     assert tools.execute_tool("grep", {"pattern": "TODO", "path": "src/c.txt"}) == "src/c.txt:1:TODO"
     assert tools.execute_tool("grep", {"pattern": "absent"}) == "nothing found"
+    (root / "odd.txt").write_bytes("a\u2028b\r\nTHERE\r\n".encode())
+    assert tools.execute_tool("grep", {"pattern": "THERE"}) == "odd.txt:2:THERE"
+    assert tools.execute_tool("read_file", {"path": "odd.txt", "offset": 2, "limit": 1}) == "THERE\r\n"
 
 
 def test_searches_stop_at_their_bounds(root: Path) -> None:

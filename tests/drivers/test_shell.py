@@ -136,6 +136,24 @@ def test_a_child_that_left_the_group_is_killed(tmp_path: Path) -> None:
     assert within(5, lambda: not is_alive(stray))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes that left their group are found on Linux only")
+def test_a_run_inside_a_run_is_killed_with_it(tmp_path: Path) -> None:
+    """A program that runs commands by the same means leaves none when its own run is killed."""
+    inner = (
+        "from interpose.drivers.shell import ShellTools\n"
+        "ShellTools('.').execute_tool('run_command', {'command': 'echo $$ > new; mv new pid; exec sleep 600'})"
+    )
+    outer = ShellTools(tmp_path, env={"INNER": inner})
+
+    said = outer.execute_tool(
+        "run_command",
+        {"command": f'{sys.executable} -c "$INNER" & while [ ! -e pid ]; do sleep 0.02; done', "timeout_s": 50},
+    )
+
+    assert said == "exit code 0"
+    assert within(5, lambda: not is_alive(int((tmp_path / "pid").read_text())))
+
+
 def test_long_outputs_keep_both_ends(tmp_path: Path) -> None:
     """The beginning and the end are there, the middle is counted; a program that floods is not held up."""
     tools = ShellTools(tmp_path, limits=ShellLimits(output_bytes=20))

@@ -23,8 +23,10 @@ DEPTH_MOST: Final = 200
 LINKS_MOST: Final = 40
 """Links followed for one path."""
 
-_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
-_FILE: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
+FOLDER_FLAGS: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+"""To open a folder, and nothing that a link points to."""
+
+_FILE: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class RootedFolder:
     @contextmanager
     def open_folder(self, place: Place) -> Iterator[int]:
         """The open folder at `place`; an OSError with ENOTDIR when it is none."""
-        descriptor = os.open(place.name, _FOLDER, dir_fd=place.parent)
+        descriptor = os.open(place.name, FOLDER_FLAGS, dir_fd=place.parent)
         try:
             yield descriptor
         finally:
@@ -103,7 +105,7 @@ class RootedFolder:
 
     def open_root(self) -> int:
         """A descriptor that the caller closes. Raises ToolError when the root is not the folder it was."""
-        descriptor = os.open(self.path, _FOLDER)
+        descriptor = os.open(self.path, FOLDER_FLAGS)
         found = os.fstat(descriptor)
         if (found.st_dev, found.st_ino) != self._identity:
             os.close(descriptor)
@@ -201,12 +203,12 @@ class _Walk:
         if len(self._names) >= DEPTH_MOST:
             raise ToolError(f"{self._path}: it is more than {DEPTH_MOST} folders deep")
         try:
-            descriptor = os.open(part, _FOLDER, dir_fd=self._folders[-1])
+            descriptor = os.open(part, FOLDER_FLAGS, dir_fd=self._folders[-1])
         except FileNotFoundError:
             if not create:
                 raise
             os.mkdir(part, dir_fd=self._folders[-1])
-            descriptor = os.open(part, _FOLDER, dir_fd=self._folders[-1])
+            descriptor = os.open(part, FOLDER_FLAGS, dir_fd=self._folders[-1])
         self._opened.callback(os.close, descriptor)
         self._folders.append(descriptor)
         self._names.append(part)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from interpose.contracts.errors import ToolError
-from interpose.drivers.filesystem.folder import Place, RootedFolder
+from interpose.drivers.filesystem.folder import FOLDER_FLAGS, Place, RootedFolder
 from interpose.drivers.filesystem.limits import FilesystemLimits
 
 _Fits: TypeAlias = Callable[["_Entry"], bool]
@@ -142,7 +142,7 @@ class _Walk:
 
     def _inside(self, descriptor: int, name: str, prefix: str, depth: int) -> Iterator[_Entry]:
         try:
-            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
+            inner = os.open(name, FOLDER_FLAGS, dir_fd=descriptor)
         except OSError:
             return  # not ours to read, or no folder any more
         try:
@@ -179,7 +179,7 @@ def _hits(
 
     if b"\0" in data[:8192]:
         return
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
         if wanted in (line.casefold() if ignore_case else line):
             yield f"{entry.path}:{number}:{_cut(line, limits.line_chars)}"
 
@@ -190,6 +190,7 @@ def _all_of(descriptor: int, most: int) -> bytes:
 
 
 def _cut(line: str, most: int) -> str:
+    line = line.removesuffix("\r")
     return line if len(line) <= most else line[:most] + "…"
 
 

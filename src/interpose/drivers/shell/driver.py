@@ -16,7 +16,7 @@ from interpose.contracts.sheet import DriverBinding, DriverMeta
 from interpose.drivers.arguments import check_arguments
 from interpose.drivers.filesystem.folder import RootedFolder
 from interpose.drivers.hosted import DriverOptions, HostedDriver
-from interpose.drivers.shell.running import Finished, run, run_async
+from interpose.drivers.shell.running import MARK, Finished, run, run_async
 
 PASSED_ENV: Final = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """Variables that a command gets from this program's own environment."""
@@ -135,6 +135,7 @@ class ShellTools(ToolDriver):
 
     def _environment(self) -> dict[str, str]:
         own = {name: os.environ[name] for name in self._passed if name in os.environ}
+        own |= {name: value for name, value in os.environ.items() if name.startswith(MARK)}
         return {**own, **self._env}
 
 

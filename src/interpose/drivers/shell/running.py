@@ -26,8 +26,8 @@ from interpose.drivers.shell.output import Capped
 
 Ended: TypeAlias = Literal["exited", "timed_out", "cancelled"]
 
-MARK: Final = "INTERPOSE_RUN"
-"""The variable that marks every process of one run."""
+MARK: Final = "INTERPOSE_RUN_"
+"""How variables begin that mark every process of a run; runs inside of a run carry the marks of both."""
 
 _TICK_S: Final = 0.05
 _DRAIN_S: Final = 0.5
@@ -59,10 +59,10 @@ def run(
     Raises ToolError when it cannot be started. Any thread may call it, many at once; an exception raised into the
     caller, KeyboardInterrupt among them, ends the program too.
     """
-    mark = secrets.token_hex(16)
+    mark = MARK + secrets.token_hex(16)
     started = time.monotonic()
     outputs = Capped(output_bytes), Capped(output_bytes)
-    with _started(argv, cwd, {**env, MARK: mark}) as process, _Pipes(process, outputs) as pipes:
+    with _started(argv, cwd, {**env, mark: "1"}) as process, _Pipes(process, outputs) as pipes:
         try:
             ended = _until_the_end(process, pipes, started + timeout_s, cancelled)
         finally:
@@ -176,7 +176,7 @@ def _has_exited(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _kill_all(process: subprocess.Popen[bytes], mark: str) -> None:
-    wanted = f"{MARK}={mark}".encode()
+    wanted = f"{mark}=1".encode()
     for _ in range(_KILL_ROUNDS):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
