@@ -22,7 +22,6 @@ CODEX = [
     "-c",
     'model_providers.interpose.env_key="OPENAI_API_KEY"',
 ]
-CLAUDE = ["--settings", f'{{"env":{{"ANTHROPIC_BASE_URL":"{BASE}"}}}}']
 OWN = {"INTERPOSE_BASE_URL": BASE}
 KEYS = {"OPENAI_API_KEY": "dummy", "GEMINI_API_KEY": "dummy"}
 
@@ -35,9 +34,19 @@ def test_claude_code_gets_a_variable_without_v1() -> None:
     """It adds /v1 itself. A setting says the same, since its settings files are stronger than the environment."""
     pointing = _point("/usr/local/bin/claude", "-p", "hello")
 
-    assert pointing == Pointing(
-        "claude-code", ["/usr/local/bin/claude", *CLAUDE, "-p", "hello"], OWN | {"ANTHROPIC_BASE_URL": BASE}, {}, (), {}
-    )
+    program, option, settings, *words = pointing.argv
+    assert (program, option, words) == ("/usr/local/bin/claude", "--settings", ["-p", "hello"])
+    assert json.loads(settings)["env"]["ANTHROPIC_BASE_URL"] == BASE
+    assert pointing == Pointing("claude-code", pointing.argv, OWN | {"ANTHROPIC_BASE_URL": BASE}, {}, (), {})
+
+
+def test_claude_codes_settings_files_cannot_lead_past() -> None:
+    """Other services are switched off unless the environment asks for one, and no proxy stands before our address."""
+    settings = json.loads(_point("claude", CLAUDE_CODE_USE_VERTEX="1", NO_PROXY="example.org").argv[2])["env"]
+
+    assert settings["CLAUDE_CODE_USE_BEDROCK"] == "0"
+    assert "CLAUDE_CODE_USE_VERTEX" not in settings
+    assert settings["NO_PROXY"] == settings["no_proxy"] == "example.org,127.0.0.1,localhost"
 
 
 @pytest.mark.parametrize("words", [["--settings", "mine.json"], ["--settings=mine.json"]])

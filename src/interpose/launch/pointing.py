@@ -35,7 +35,14 @@ _PACKAGES = {
 }
 _WRAPPERS = frozenset({"npx", "bunx", "uvx", "pnpx"})
 _WRAPPER_FLAGS = frozenset({"-y", "--yes", "-q", "--quiet", "--bun"})
+_CLAUDE_ELSEWHERE = tuple(
+    f"CLAUDE_CODE_USE_{service}"
+    for service in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS", "ANTHROPIC_GOOGLE_CLOUD")
+)
+"""Variables that make Claude Code talk to another service than the one at its base URL."""
+
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_NO_PROXY = ("NO_PROXY", "no_proxy")
 _OFF = ("", "0", "false")
 
 
@@ -92,7 +99,7 @@ def point(command: Sequence[str], base_url: str, environ: Mapping[str, str], set
         case "claude-code":
             env = {"ANTHROPIC_BASE_URL": base_url}
             own = argv[word + 1 :]
-            argv[word + 1 : word + 1] = _claude_arguments(base_url, own)
+            argv[word + 1 : word + 1] = _claude_arguments(base_url, own, environ)
             notes += _notes_on_claude(own, environ)
         case "codex":
             env = {}
@@ -153,11 +160,17 @@ def _program(word: str) -> str:
     return name.removesuffix(".exe").removesuffix(".cmd")
 
 
-def _claude_arguments(base_url: str, own: Sequence[str]) -> list[str]:
-    # An `env` in any of its settings files, a project's too, is stronger than the environment; this is stronger still.
+def _claude_arguments(base_url: str, own: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """Settings that say what the environment says, and switch off what else would lead past `base_url`.
+
+    An `env` in any of its settings files, a project's too, is stronger than the environment; this is stronger still.
+    """
     if _has_settings(own):
         return []
-    return ["--settings", json.dumps({"env": {"ANTHROPIC_BASE_URL": base_url}}, separators=(",", ":"))]
+    env = {"ANTHROPIC_BASE_URL": base_url}
+    env |= {name: "0" for name in _CLAUDE_ELSEWHERE if _is_off(environ, name)}
+    env |= dict.fromkeys(_NO_PROXY, _past_proxy(environ))
+    return ["--settings", json.dumps({"env": env}, separators=(",", ":"))]
 
 
 def _has_settings(own: Sequence[str]) -> bool:
@@ -167,12 +180,16 @@ def _has_settings(own: Sequence[str]) -> bool:
 def _notes_on_claude(own: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     notes = []
     if _has_settings(own):
-        notes.append("your own --settings stand: a settings file that sets ANTHROPIC_BASE_URL leads past interpose")
+        notes.append("your own --settings stand: an address or a service in a settings file leads past interpose")
     return notes + [
         f"{name} is set: Claude Code then talks to that service and past interpose; unset it for this launch"
-        for name in ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
-        if environ.get(name, "").lower() not in _OFF
+        for name in _CLAUDE_ELSEWHERE
+        if not _is_off(environ, name)
     ]
+
+
+def _is_off(environ: Mapping[str, str], name: str) -> bool:
+    return environ.get(name, "").lower() in _OFF
 
 
 def _codex_arguments(base_url: str) -> list[str]:
@@ -283,7 +300,10 @@ def _past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
     # Through an HTTP proxy, the loopback address would be the proxy's own machine.
     if not any(environ.get(name) or environ.get(name.upper()) for name in _PROXIES):
         return {}
+    return dict.fromkeys(_NO_PROXY, _past_proxy(environ))
+
+
+def _past_proxy(environ: Mapping[str, str]) -> str:
     own = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
     hosts = [host.strip() for host in own.split(",") if host.strip()]
-    hosts += [host for host in ("127.0.0.1", "localhost") if host not in hosts]
-    return {name: ",".join(hosts) for name in ("NO_PROXY", "no_proxy")}
+    return ",".join([*hosts, *(host for host in ("127.0.0.1", "localhost") if host not in hosts)])
