@@ -10,10 +10,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from interpose.contracts.ports import Policy
 from interpose.contracts.stages import ToolCall
+from interpose.gateway.app import Gateway
 from interpose.gateway.connection import Limits
-from interpose.gateway.settings import Target, Upstreams
+from interpose.gateway.server import ThreadedServer
+from interpose.gateway.settings import GatewaySettings, Target, Upstreams
+from interpose.kernel.clock import SystemClock
 from interpose.kernel.ids import digest_of_secret
+from interpose.testing.fakes import FakeLaunches, FakeWorkspaces
+from interpose.testing.journal import MemoryJournal
 from interpose.testing.upstream import RawBody, RawStream, Reply, Slow, Text
 from tests.e2e.house import House
 from tests.e2e.peers import Peer, read_request
@@ -362,3 +368,46 @@ def test_slow_upstreams_do_not_hold_up_the_others() -> None:
                     thread.join(10)
 
     assert status == 200
+
+
+def test_health_readiness_and_metrics() -> None:
+    """Anybody may ask how the process is; numbers are only for who may use the gateway."""
+    with House([Reply(Text("x"))]) as house:
+        house.raw("POST", APIS[0], GOOD)
+        ready, _, answer = house.raw("GET", "/readyz")
+        status, headers, text = house.raw("GET", "/metrics")
+    with House([], demands_token=True, clients={"prometheus": digest_of_secret(CLIENT)}) as guarded:
+        stranger, _, _ = guarded.raw("GET", "/metrics")
+        known, _, _ = guarded.raw("GET", "/metrics", None, {"Authorization": f"Bearer {CLIENT}"})
+        open_to_all = [guarded.raw("GET", path)[0] for path in ("/healthz", "/readyz")]
+
+    assert (ready, json.loads(answer)["ready"]) == (200, True)
+    assert (status, headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert b"\ninterpose_streams_open 0\n" in text
+    assert (stranger, known, open_to_all) == (401, 200, [200, 200])
+
+
+class BrokenWorkspaces(FakeWorkspaces):
+    """No policy can be built."""
+
+    def policy(self, root: str | None) -> Policy:
+        """Raises."""
+        raise OSError("the hooks cannot be read")
+
+
+def test_what_cannot_judge_is_not_ready() -> None:
+    """The reason is told to who asks."""
+    gateway = Gateway(
+        GatewaySettings(),
+        workspaces=BrokenWorkspaces(),
+        launches=FakeLaunches(),
+        journal=MemoryJournal(),
+        clock=SystemClock(),
+    )
+    with House([]) as house, ThreadedServer(gateway) as server:
+        house.url = server.url
+        status, _, answer = house.raw("GET", "/readyz")
+        alive, _, _ = house.raw("GET", "/healthz")
+
+    assert (status, alive) == (503, 200)
+    assert json.loads(answer)["reason"] == "OSError: the hooks cannot be read"

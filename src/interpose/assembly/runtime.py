@@ -14,6 +14,7 @@ from interpose.assembly.workspaces import Parts, Workspaces
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
 from interpose.gateway.app import Gateway
+from interpose.gateway.metrics import MeteredJournal, Metrics
 from interpose.gateway.settings import LOOPBACK_HOSTS, GatewaySettings, Upstreams
 from interpose.guards.protection import SqliteProtectionStore
 from interpose.journal.fanout import ListeningJournal
@@ -36,6 +37,7 @@ class Runtime:
     pause: SqlitePause
     protection: SqliteProtectionStore
     workspaces: Workspaces
+    metrics: Metrics
 
     @classmethod
     def open(
@@ -45,24 +47,27 @@ class Runtime:
         settings: Settings | None = None,
         listener: Callable[[Record], None] | None = None,
         watch_loops: bool = True,
+        metrics: Metrics | None = None,
     ) -> Self:
         """Opens journal and state under `folders`.
 
         `listener` is told each record, on a thread of its own; what it raises changes nothing. `watch_loops` off
-        leaves the loop guard out, for programs that are no agents.
+        leaves the loop guard out, for programs that are no agents. `metrics` count what is journalled.
         Raises StorageError when the state folder or a file in it cannot be used, ConfigError for a bad setting.
         """
         folders = folders or user_folders()
         settings = settings or load_settings(folders)
         clock = SystemClock()
+        metrics = metrics or Metrics()
         stored = SqliteJournal(folders.journal_db, clock=clock)
-        journal: Journal = ListeningJournal(stored, listener) if listener else stored
+        metered = MeteredJournal(stored, metrics)
+        journal: Journal = ListeningJournal(metered, listener) if listener else metered
         launches = SqliteLaunches(folders.state_db, clock=clock)
         pause = SqlitePause(folders.state_db, clock=clock)
         protection = SqliteProtectionStore(folders.state_db)
         lineup = agents_lineup(folders, protection, journal, clock, watch_loops=watch_loops)
         workspaces = Workspaces(Parts(folders=folders, journal=journal, clock=clock, pause=pause, lineup=lineup))
-        return cls(folders, settings, clock, stored, journal, launches, pause, protection, workspaces)
+        return cls(folders, settings, clock, stored, journal, launches, pause, protection, workspaces, metrics)
 
     def gateway(self, *, host: str = "127.0.0.1") -> Gateway:
         """A gateway over these parts, for a server at `host`; it opens its connections when the server starts it.
@@ -75,6 +80,7 @@ class Runtime:
             launches=self.launches,
             journal=self.journal,
             clock=self.clock,
+            metrics=self.metrics,
         )
 
     def close(self) -> None:

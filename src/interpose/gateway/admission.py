@@ -39,6 +39,16 @@ class Admission:
 
     def admit(self, headers: Headers, secret: str | None) -> Admitted | TurnedAway:
         """Whether a request with these headers and this launch prefix is served."""
+        stranger = self.stranger(headers)
+        if stranger is not None:
+            return stranger
+        admitted = self._identified(headers, secret)
+        if isinstance(admitted, Admitted) and (headers.get(b"upgrade") or "").lower() == "websocket":
+            return TurnedAway(426, "interpose speaks HTTP here, not WebSocket; use plain requests", admitted.launch)
+        return admitted
+
+    def stranger(self, headers: Headers) -> TurnedAway | None:
+        """Why nothing at all is told to this sender, such as a web page; None where there is no reason."""
         names = [name for name, _ in headers.raw]
         host = headers.get(b"host") or ""
         allowed = self._settings.allowed_hosts
@@ -51,10 +61,7 @@ class Admission:
                 403, "interpose does not answer requests of web pages (this one carries an Origin header)"
             )
 
-        admitted = self._identified(headers, secret)
-        if isinstance(admitted, Admitted) and (headers.get(b"upgrade") or "").lower() == "websocket":
-            return TurnedAway(426, "interpose speaks HTTP here, not WebSocket; use plain requests", admitted.launch)
-        return admitted
+        return None
 
     def _identified(self, headers: Headers, secret: str | None) -> Admitted | TurnedAway:
         if secret is not None:

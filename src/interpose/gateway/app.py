@@ -4,6 +4,7 @@ Knows: who may speak to it, launch prefixes, sessions, which way a request goes.
 Does not know: what is done with a request, which server runs it.
 """
 
+import asyncio
 import os
 
 from interpose import __version__
@@ -17,14 +18,21 @@ from interpose.gateway.chat import ChatCodec
 from interpose.gateway.exchange import Exchange
 from interpose.gateway.faults import error_body
 from interpose.gateway.ledger import Ledger
+from interpose.gateway.metrics import CONTENT_TYPE, Metrics
 from interpose.gateway.routes import Headers, agent_of, route_of, session_of, split_launch
 from interpose.gateway.settings import GatewaySettings
 from interpose.gateway.upstream import Upstream
 from interpose.gateway.visit import Parts, Visit
+from interpose.kernel.boundary import fault_line, guarded_async
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import write_json
 
 HEALTH_PATH = b"/healthz"
+READY_PATH = b"/readyz"
+METRICS_PATH = b"/metrics"
+_OPEN_PATHS = (HEALTH_PATH, READY_PATH)
+"""Paths for whoever watches the process; they tell nothing about what it does."""
+
 _JSON = (b"content-type", b"application/json")
 
 
@@ -39,7 +47,9 @@ class Gateway:
         launches: Launches,
         journal: Journal,
         clock: Clock,
+        metrics: Metrics | None = None,
     ) -> None:
+        self._metrics = metrics or Metrics()
         self._admission = Admission(settings, launches)
         self._open = 0
         self._parts = Parts(
@@ -80,9 +90,8 @@ class Gateway:
         secret, raw_path = split_launch(raw_path)
         path = _decoded(scope["path"], has_prefix=secret is not None)
         outgoing = Outgoing(send, closes=settings.closes_connections)
-        if secret is None and raw_path == HEALTH_PATH:
-            health = {"name": "interpose", "version": __version__, "pid": settings.process_id or os.getpid()}
-            await outgoing.whole(200, [_JSON], write_json(health))
+        if secret is None and raw_path in _OPEN_PATHS:
+            await self._tell_health(outgoing, raw_path, headers)
             return
 
         admitted = self._admission.admit(headers, secret)
@@ -91,6 +100,9 @@ class Gateway:
         route = route_of(scope["method"], path, headers, agent)
         if isinstance(admitted, TurnedAway):
             await self._refuse(outgoing, route.api, admitted)
+            return
+        if secret is None and raw_path == METRICS_PATH:
+            await outgoing.whole(200, [(b"content-type", CONTENT_TYPE)], self._metrics.text())
             return
         if self._open >= settings.streams_max:
             busy = TurnedAway(503, f"interpose serves {settings.streams_max} requests at once; try again", launch)
@@ -109,10 +121,32 @@ class Gateway:
             agent=agent,
         )
         self._open += 1
+        self._metrics.opened(1)
         try:
             await Exchange(self._parts, visit, Incoming(receive, settings.body_timeout_s), outgoing).run()
         finally:
             self._open -= 1
+            self._metrics.opened(-1)
+
+    async def _tell_health(self, outgoing: Outgoing, path: bytes, headers: Headers) -> None:
+        """`/healthz`: the process answers. `/readyz`: it can judge too; 503 and the reason where it cannot."""
+        stranger = self._admission.stranger(headers)
+        if stranger is not None:
+            await self._refuse(outgoing, "chat", stranger)
+            return
+        parts = self._parts
+        health = {"name": "interpose", "version": __version__, "pid": parts.settings.process_id or os.getpid()}
+        fault: str | None = None
+        if path == READY_PATH:
+            fault = await guarded_async(self._ready, failure=fault_line)
+            health["ready"] = fault is None
+        if fault is not None:
+            health["reason"] = fault
+        await outgoing.whole(200 if fault is None else 503, [_JSON], write_json(health))
+
+    async def _ready(self) -> str | None:
+        await asyncio.to_thread(self._parts.workspaces.policy, None)
+        return None
 
     async def _refuse(self, outgoing: Outgoing, api: ApiName, turned_away: TurnedAway) -> None:
         parts = self._parts
