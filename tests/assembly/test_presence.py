@@ -34,16 +34,16 @@ def test_a_gateway_that_answers_is_found_and_a_withdrawn_one_is_not(folders: Fol
     try:
         here = Presence(os.getpid(), f"http://127.0.0.1:{server.server_port}", "0")
         announce(folders, here)
-        mode = stat.S_IMODE((folders.state / "gateway.json").stat().st_mode)
+        mode = stat.S_IMODE((folders.state / "gateways" / f"{os.getpid()}.json").stat().st_mode)
 
         assert (find_gateway(folders), mode) == (here, 0o600)
 
         announce(folders, Presence(1, here.url, "0"))
-        assert find_gateway(folders) is None
-        withdraw(folders, os.getpid())
-        assert (folders.state / "gateway.json").exists()
+        assert find_gateway(folders) == here  # the note of another process is not believed, ours still is
         withdraw(folders, 1)
-        assert not (folders.state / "gateway.json").exists()
+        withdraw(folders, os.getpid())
+        assert find_gateway(folders) is None
+        assert list((folders.state / "gateways").iterdir()) == []
     finally:
         server.shutdown()
         thread.join()
@@ -57,5 +57,5 @@ def test_a_note_without_a_gateway_is_not_believed(folders: Folders) -> None:
     assert find_gateway(folders) is None
     announce(folders, Presence(1, "http://127.0.0.1:9", "0"))
     assert find_gateway(folders) is None
-    (folders.state / "gateway.json").write_text("{")
+    (folders.state / "gateways" / "1.json").write_text("{")
     assert find_gateway(folders) is None

@@ -21,11 +21,13 @@ def test_init_writes_working_hooks_and_says_what_is_next(tmp_path: Path, environ
     assert first.returncode == 0, first.stderr
     assert "interpose run -- claude" in first.stdout
     assert check.returncode == 0, check.stdout
-    assert [json.loads(line)["id"] for line in listed.stdout.splitlines()] == [
+    hooks = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert [hook["id"] for hook in hooks if "built_in" not in hook] == [
         "no-recursive-delete",
         "protect-secrets",
         "remind-tests",
     ]
+    assert "guard.loop" in [hook["id"] for hook in hooks if "built_in" in hook]
     assert second.returncode == 2
     assert "--force" in second.stderr
 
@@ -61,7 +63,7 @@ def test_status_tells_what_judges_here(tmp_path: Path, environ: dict[str, str]) 
     people = interpose("status", cwd=tmp_path, env=environ)
     machines = json.loads(interpose("status", "--json", cwd=tmp_path, env=environ).stdout)
 
-    assert "3 in force, without approval" in people.stdout
+    assert "3 hooks and 9 built-in guards in force, without approval" in people.stdout
     assert machines["gateway"] is None
     assert machines["judging"] == "on"
     assert machines["workspace"] == str(tmp_path)

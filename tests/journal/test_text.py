@@ -1,5 +1,6 @@
 """journal.text."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta, timezone
 from pathlib import Path
@@ -98,11 +99,11 @@ LINES = (
 )
 
 
-def test_each_kind_of_record_is_one_readable_line() -> None:
+def test_each_kind_of_record_is_one_readable_line(golden: Callable[[str, Path], None]) -> None:
     """The golden file holds a line for every step that people see."""
     text = "".join(plain(record_line(record)) + "\n" for record in LINES)
 
-    assert text == (GOLDEN / "lines.txt").read_text()
+    golden(text, GOLDEN / "lines.txt")
 
 
 @pytest.mark.parametrize(
@@ -113,13 +114,15 @@ def test_each_kind_of_record_is_one_readable_line() -> None:
         ("unjudged", (LINES[7],)),
     ],
 )
-def test_a_story_tells_who_saw_it_what_each_said_and_how_it_ended(name: str, records: tuple[Record, ...]) -> None:
+def test_a_story_tells_who_saw_it_what_each_said_and_how_it_ended(
+    name: str, records: tuple[Record, ...], golden: Callable[[str, Path], None]
+) -> None:
     """The golden files hold what `explain` prints for a refusal, a call with its result, and an unjudged request."""
     story = [StoredRecord(number, record) for number, record in enumerate(records, 1)]
 
     text = "".join(plain(line) + "\n" for line in story_lines(story))
 
-    assert text == (GOLDEN / f"explain-{name}.txt").read_text()
+    golden(text, GOLDEN / f"explain-{name}.txt")
 
 
 @pytest.mark.parametrize(

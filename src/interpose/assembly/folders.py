@@ -7,6 +7,8 @@ from pathlib import Path
 
 import platformdirs
 
+from interpose.contracts.errors import ConfigError
+
 PROJECT_FOLDER = ".interpose"
 
 
@@ -51,7 +53,10 @@ class Folders:
 
 
 def user_folders(environ: Mapping[str, str] = os.environ) -> Folders:
-    """The folders that `environ` and the platform name."""
+    """The folders that `environ` and the platform name. Raises ConfigError for a relative path."""
+    for variable in ("INTERPOSE_CONFIG_DIR", "INTERPOSE_STATE_DIR"):
+        if environ.get(variable) and not Path(environ[variable]).is_absolute():
+            raise ConfigError(variable, f"{environ[variable]!r} is not an absolute path", "start it with /")
     return Folders(
         config=Path(environ.get("INTERPOSE_CONFIG_DIR") or platformdirs.user_config_path("interpose", appauthor=False)),
         state=Path(environ.get("INTERPOSE_STATE_DIR") or platformdirs.user_state_path("interpose", appauthor=False)),

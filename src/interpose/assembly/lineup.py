@@ -8,11 +8,12 @@ from typing import TypeAlias
 from interpose.assembly.folders import Folders
 from interpose.command.reader import CommandReader
 from interpose.contracts.effects import Registration
+from interpose.contracts.errors import ConfigError
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Clock, Journal
 from interpose.effects.rules import RuleDefinition
 from interpose.guards.calls import CallReader
-from interpose.guards.canary import canary
+from interpose.guards.canary import CANARY_ID, canary
 from interpose.guards.lineup import GuardParts, GuardSinks, after_user_hooks, before_user_hooks, builtin_rules
 from interpose.guards.loop import LOOP_ID, LoopBlocked, LoopEvent
 from interpose.guards.protected_artifacts import Health
@@ -34,6 +35,12 @@ class Lineup:
     after: tuple[Registration, ...]
     validation: ValidationOf
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of everything of ours, in order."""
+        guards = (registration.id for registration in (*self.before, *self.after))
+        return (*(definition.rule.id for definition in self.rules), *guards)
+
 
 MakeLineup: TypeAlias = Callable[[str], Lineup]
 """A new line-up for the workspace at this root ("" for none); guards keep state, so each workspace has its own."""
@@ -45,13 +52,13 @@ def agents_lineup(
     journal: Journal,
     clock: Clock,
     *,
-    watch_loops: bool = True,
+    off: frozenset[str] = frozenset(),
     environ: Mapping[str, str] = os.environ,
 ) -> MakeLineup:
-    """Everything that judges agents.
+    """Everything of ours that judges, but for the ids in `off`; the canary stays.
 
-    `watch_loops` off leaves the loop guard out: a program may well make the same call three times. The bound on the
-    calls of one turn is set by INTERPOSE_TURN_TOOL_CALL_BUDGET alone, since coding agents make long turns.
+    The bound on the calls of one turn is set by INTERPOSE_TURN_TOOL_CALL_BUDGET alone, since coding agents make long
+    turns. Raises ConfigError when `off` names what is not there.
     """
     settings, bad = guard_settings(environ)
     if not environ.get(TURN_BUDGET_VARIABLE, "").strip() or bad:
@@ -61,9 +68,22 @@ def agents_lineup(
         teller.problem("settings", f"{setting.variable}={setting.value!r} is ignored: expected {setting.expected}")
 
     def make(root: str) -> Lineup:
-        return _lineup(root, folders, store, clock, settings, teller, watch_loops=watch_loops)
+        return _lineup(root, folders, store, clock, settings, teller)
 
-    return make
+    known = frozenset(make("").ids) - {CANARY_ID}
+    if not off <= known:
+        unknown = ", ".join(sorted(off - known))
+        raise ConfigError("guards.off", f"there is no rule or guard {unknown}", f"possible: {', '.join(sorted(known))}")
+    return lambda root: _without(make(root), off)
+
+
+def _without(lineup: Lineup, off: frozenset[str]) -> Lineup:
+    return replace(
+        lineup,
+        rules=tuple(definition for definition in lineup.rules if definition.rule.id not in off),
+        before=tuple(registration for registration in lineup.before if registration.id not in off),
+        after=tuple(registration for registration in lineup.after if registration.id not in off),
+    )
 
 
 def _lineup(
@@ -73,8 +93,6 @@ def _lineup(
     clock: Clock,
     settings: GuardSettings,
     teller: "_Teller",
-    *,
-    watch_loops: bool,
 ) -> Lineup:
     parts = GuardParts(
         clock=clock,
@@ -84,8 +102,6 @@ def _lineup(
         sinks=GuardSinks(loop=teller.loop, degraded=teller.degraded),
     )
     guards = before_user_hooks(parts)
-    if not watch_loops:
-        guards = tuple(guard for guard in guards if guard.id != LOOP_ID)
     return Lineup(builtin_rules(), (canary(), *guards), after_user_hooks(parts), Validations(parts.reader))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from http.client import HTTPConnection, HTTPException
@@ -24,43 +25,50 @@ class Presence:
 
 def announce(folders: Folders, presence: Presence) -> None:
     """Writes the note that other processes find; readable by the user alone."""
-    note = _note(folders)
-    draft = note.with_suffix(f".{os.getpid()}")
+    note = _note(folders, presence.pid)
+    note.parent.mkdir(mode=0o700, exist_ok=True)
+    draft = note.with_suffix(".draft")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump(asdict(presence), file)
     draft.replace(note)
 
 
 def withdraw(folders: Folders, pid: int) -> None:
-    """Removes the note if it is still that of `pid`."""
-    present = _read(folders)
-    if present is not None and present.pid == pid:
-        _note(folders).unlink(missing_ok=True)
+    """Removes the note of `pid`."""
+    _note(folders, pid).unlink(missing_ok=True)
 
 
 def find_gateway(folders: Folders) -> Presence | None:
-    """The running gateway, asked over its own address; None when none answers as the one that wrote the note."""
-    noted = _read(folders)
-    if noted is None:
-        return None
+    """The running gateway that was started last; None when none answers as the one that wrote its note."""
+    return next((noted for noted in _notes(folders) if _answers(noted)), None)
+
+
+def _answers(noted: Presence) -> bool:
     address = urlsplit(noted.url)
     connection = HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=ASK_TIMEOUT_S)
     try:
         connection.request("GET", "/healthz")
         answer = json.loads(connection.getresponse().read())
     except (OSError, HTTPException, ValueError):
-        return None
+        return False
     finally:
         connection.close()
-    same = isinstance(answer, dict) and answer.get("name") == "interpose" and answer.get("pid") == noted.pid
-    return noted if same else None
+    return isinstance(answer, dict) and answer.get("name") == "interpose" and answer.get("pid") == noted.pid
 
 
-def _note(folders: Folders) -> Path:
-    return folders.state / "gateway.json"
+def _note(folders: Folders, pid: int) -> Path:
+    return folders.state / "gateways" / f"{pid}.json"
 
 
-def _read(folders: Folders) -> Presence | None:
-    with suppress(OSError, ValueError, TypeError):
-        return Presence(**json.loads(_note(folders).read_text()))
-    return None
+def _notes(folders: Folders) -> Iterator[Presence]:
+    """What was noted, the newest first; notes of processes that died lead nowhere and are passed over."""
+    notes = sorted((folders.state / "gateways").glob("*.json"), key=_written, reverse=True)
+    for note in notes:
+        with suppress(OSError, ValueError, TypeError):
+            yield Presence(**json.loads(note.read_text()))
+
+
+def _written(note: Path) -> float:
+    with suppress(OSError):
+        return note.stat().st_mtime
+    return 0.0

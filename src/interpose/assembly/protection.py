@@ -6,6 +6,7 @@ read_notes = interpose.protect(read_notes, policy=policy, tool="read")
 
 import functools
 import inspect
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +18,13 @@ from interpose.assembly.folders import Folders, canonical_root
 from interpose.assembly.runtime import Runtime
 from interpose.chain.chain import Chain
 from interpose.concerns.policy.middleware import PolicyMiddleware
-from interpose.contracts.errors import Refused
+from interpose.contracts.errors import ConfigError, MisuseError, Refused
 from interpose.contracts.ports import Policy
 from interpose.contracts.stages import Context, ToolCall, ToolResult
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.kernel.ids import random_id
+
+_log = logging.getLogger("interpose")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,6 +40,8 @@ class LoadedPolicy:
     def __init__(self, runtime: Runtime, root: str, *, cwd: str, agent: str | None) -> None:
         self._runtime = runtime
         self._policy = runtime.workspaces.policy(root)
+        for problem in self.problems:
+            _log.warning("%s", problem)
         self._context = Context(mount="process", session=random_id("s"), workspace=root, cwd=cwd, agent=agent)
 
     @property
@@ -52,7 +57,7 @@ class LoadedPolicy:
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the hook files, one line each; the other hooks work."""
-        return tuple(str(issue) for issue in self._policy.loaded.issues)
+        return tuple(str(issue) for issue in self._policy.issues)
 
     def close(self) -> None:
         """Commits what was journalled and closes the files. Idempotent."""
@@ -74,10 +79,12 @@ def load_policy(
 
     `watch_loops` also refuses equal calls that are repeated within seconds, as it is done for agents; leave it off
     for a program that is none.
-    Raises StorageError when the state folder cannot be used and ConfigError for a bad setting; a hook file with
-    mistakes does not raise: see `LoadedPolicy.problems`.
+    Raises StorageError when the state folder cannot be used, ConfigError for a bad setting and when `folder` is none;
+    a hook file with mistakes does not raise: they are logged as warnings, and `LoadedPolicy.problems` holds them.
     """
     start = Path(folder) if folder is not None else Path.cwd()
+    if not start.is_dir():
+        raise ConfigError(str(start), "is not a folder", "name a project's folder")
     runtime = Runtime.open(watch_loops=watch_loops)
     return LoadedPolicy(runtime, canonical_root(start), cwd=str(start.resolve()), agent=agent)
 
@@ -97,6 +104,10 @@ def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None 
     stays one. The result is judged on its way back: an annotation is added to a text, and a withheld result raises
     Refused. Raises MisuseError when `function` has no signature that can be read.
     """
+    if not isinstance(policy, LoadedPolicy):
+        raise MisuseError(f"policy must be what interpose.load_policy() gives, not {policy!r}")
+    if tool is not None and not isinstance(tool, str):
+        raise MisuseError(f"tool must be a name such as 'shell', not {tool!r}")
     binding = Binding(function)
     name = tool or str(getattr(function, "__name__", type(function).__name__))
     chain = Chain([PolicyMiddleware(policy.policy, context=policy.context, refused=_raise_refused)])

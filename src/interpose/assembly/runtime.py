@@ -16,6 +16,7 @@ from interpose.contracts.ports import Journal
 from interpose.gateway.app import Gateway
 from interpose.gateway.metrics import MeteredJournal, Metrics
 from interpose.gateway.settings import LOOPBACK_HOSTS, GatewaySettings, Upstreams
+from interpose.guards.loop import LOOP_ID
 from interpose.guards.protection import SqliteProtectionStore
 from interpose.journal.fanout import ListeningJournal
 from interpose.journal.sqlite import SqliteJournal
@@ -65,17 +66,19 @@ class Runtime:
         launches = SqliteLaunches(folders.state_db, clock=clock)
         pause = SqlitePause(folders.state_db, clock=clock)
         protection = SqliteProtectionStore(folders.state_db)
-        lineup = agents_lineup(folders, protection, journal, clock, watch_loops=watch_loops)
+        off = frozenset(settings.file.guards.off) | (frozenset() if watch_loops else {LOOP_ID})
+        lineup = agents_lineup(folders, protection, journal, clock, off=off)
         workspaces = Workspaces(Parts(folders=folders, journal=journal, clock=clock, pause=pause, lineup=lineup))
         return cls(folders, settings, clock, stored, journal, launches, pause, protection, workspaces, metrics)
 
-    def gateway(self, *, host: str = "127.0.0.1") -> Gateway:
+    def gateway(self, *, host: str = "127.0.0.1", parent_pid: int | None = None) -> Gateway:
         """A gateway over these parts, for a server at `host`; it opens its connections when the server starts it.
 
-        Raises ConfigError when a key or a file that the settings name is not there.
+        `parent_pid` makes it one of several workers of that process. Raises ConfigError when a key or a file that the settings name is not there.
         """
+        told = gateway_settings(self.settings, host=host)
         return Gateway(
-            gateway_settings(self.settings, host=host),
+            replace(told, process_id=parent_pid, closes_connections=parent_pid is not None),
             workspaces=self.workspaces,
             launches=self.launches,
             journal=self.journal,

@@ -41,11 +41,18 @@ class UpstreamSection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     gemini: str = "https://generativelanguage.googleapis.com"
 
 
+class GuardSection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`[guards]`: which of our own rules and guards are left out, by id (`interpose hooks list` names them)."""
+
+    off: list[str] = []
+
+
 class File(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The whole of `config.toml`, but for the tables under `[upstreams]`."""
 
     gateway: GatewaySection = msgspec.field(default_factory=GatewaySection)
     upstreams: UpstreamSection = msgspec.field(default_factory=UpstreamSection)
+    guards: GuardSection = msgspec.field(default_factory=GuardSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +143,7 @@ def _convert(tree: dict[str, Any], where: str) -> File:
     except msgspec.ValidationError as error:
         gateway = ", ".join(f"gateway.{name}" for name in GatewaySection.__struct_fields__)
         own = ", ".join(f"upstreams.{name}" for name in OWN_NAMES)
-        possible = f"possible: {gateway}, {own}, and tables such as [upstreams.local]"
+        possible = f"possible: {gateway}, {own}, guards.off, and tables such as [upstreams.local]"
         raise ConfigError(where, f"{error}; {possible}", "see `interpose config show`") from error
 
 

@@ -7,13 +7,16 @@ from pathlib import Path
 
 from interpose.assembly.folders import PROJECT_FOLDER, Folders
 from interpose.assembly.lineup import MakeLineup
-from interpose.contracts.journal import Record
+from interpose.contracts.effects import Registration
+from interpose.contracts.journal import Record, Step
 from interpose.contracts.ports import Clock, Journal, Pause
 from interpose.contracts.stages import Point
 from interpose.contracts.verdict import Verdict
 from interpose.effects.contract import MiddlewareContract, create_middleware
 from interpose.effects.diagnostics import Diagnostic, HookFailed, Notices
+from interpose.guards.canary import CANARY_ID
 from interpose.policy.judgement import EffectPolicy
+from interpose.userhooks.issues import Issue
 from interpose.userhooks.loading import HookFile, LoadedHooks, load_user_hooks, signature
 
 OWNER = "user-hooks"
@@ -58,14 +61,32 @@ class WorkspacePolicy:
         self._files = hook_files(root, parts.folders)
         self._signature = signature(self._files)
         self._checked = time.monotonic()
-        self._loaded = self._load()
+        self._issues: tuple[Issue, ...] = ()
+        self._loaded = self._load(None)
         for registration in lineup.after:  # behind the user hooks, whose place is where they were first published
             self._engine.register_hook(registration)
 
     @property
     def loaded(self) -> LoadedHooks:
-        """The hooks in force and what was wrong with the files."""
+        """The hooks in force."""
         return self._loaded
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """What is wrong or worth a note in the files as they are now, also where older hooks are still in force."""
+        self._follow()
+        return self._issues
+
+    @property
+    def own(self) -> tuple[Registration, ...]:
+        """Our own rules and guards that judge here, in order; the doctor's canary is left out."""
+        others = frozenset(registration.id for registration in self._loaded.registrations) | {CANARY_ID}
+        return tuple(one for one in self._engine.registrations() if one.id not in others)
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """Their ids."""
+        return tuple(registration.id for registration in self.own)
 
     @property
     def engine(self) -> MiddlewareContract:
@@ -90,33 +111,36 @@ class WorkspacePolicy:
             present = signature(self._files)
             if present != self._signature:
                 self._signature = present
-                self._loaded = self._load()
+                self._loaded = self._load(self._loaded)
         finally:
             self._lock.release()
 
-    def _load(self) -> LoadedHooks:
+    def _load(self, before: LoadedHooks | None) -> LoadedHooks:
         folders = self._parts.folders
         loaded = load_user_hooks(self._files, root=self._root or "", home=str(folders.home))
+        self._issues = loaded.issues
         for issue in loaded.issues:
-            self._problem(str(issue))
-        if loaded.broken_files and self._generation:
-            self._problem("the hooks as they were stay in force until the file can be read again")
-            return self._loaded
+            self._write("problem", str(issue))
+        if loaded.broken_files and before is not None:
+            self._write("problem", "the hooks as they were stay in force until the file can be read again")
+            return before
         self._generation += 1
         self._engine.replace_registrations(OWNER, self._generation, loaded.registrations)
+        if before is not None:
+            self._write("switched", f"{len(loaded.hooks)} hooks are in force now (before: {len(before.hooks)})")
         return loaded
 
     def _diagnose(self, diagnostic: Diagnostic) -> None:
         notice = self._notices.of(diagnostic)
         if notice is not None and not isinstance(diagnostic, HookFailed):  # the verdict tells of failed handlers
-            self._problem(notice)
+            self._write("problem", notice)
 
-    def _problem(self, text: str) -> None:
+    def _write(self, step: Step, text: str) -> None:
         self._parts.journal.write(
             Record(
                 at=self._parts.clock.now(),
                 action="hooks",
-                step="problem",
+                step=step,
                 workspace=self._root or "",
                 reason=text,
             )

@@ -17,12 +17,15 @@ from interpose.assembly.folders import Folders, canonical_root, user_folders
 from interpose.assembly.presence import find_gateway
 from interpose.assembly.runtime import Runtime
 from interpose.assembly.settings import load_settings
-from interpose.cli.output import console, print_json
+from interpose.cli.output import console, counted, in_force, print_json
 from interpose.contracts.errors import InterposeError
 from interpose.gateway.server import ThreadedServer
 from interpose.guards.canary import CANARY_REASON, CANARY_TOOL
 from interpose.journal.query import Filter, JournalReader
 from interpose.testing.upstream import Reply, ScriptedUpstream, Text, ToolUse
+
+DOCTOR = "doctor"
+"""What the doctor's own launches are called; its canary is no refusal that people ask about."""
 
 ASK_TIMEOUT_S = 10.0
 JOURNAL_S = 2.0
@@ -68,8 +71,10 @@ def _examine(folders: Folders, root: str) -> Iterator[Finding]:
         return
     with Runtime.open(folders) as runtime:
         yield _hooks(runtime, root)
-        yield _switch(runtime, root)
-        yield _guarded("canary", lambda: _canary(runtime, root))
+        switch = _switch(runtime, root)
+        yield switch
+        if switch.well:  # while judging is off the canary would pass, as everything does
+            yield _guarded("canary", lambda: _canary(runtime, root))
 
 
 def _guarded(name: str, look: Callable[[], Finding]) -> Finding:
@@ -87,6 +92,8 @@ def _settings(folders: Folders) -> Finding:
 
 def _storage(folders: Folders) -> Finding:
     Runtime.open(folders).close()
+    if stat.S_IMODE(folders.state.stat().st_mode) & 0o077:
+        return Finding("storage", False, f"{folders.state} is open to others", f"chmod 700 {folders.state}")
     for path in (folders.journal_db, folders.state_db):
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             return Finding("storage", False, f"{path} can be read by others", f"chmod 600 {path}")
@@ -97,13 +104,13 @@ def _storage(folders: Folders) -> Finding:
 
 
 def _hooks(runtime: Runtime, root: str) -> Finding:
-    loaded = runtime.workspaces.policy(root).loaded
-    mistakes = sum(issue.level == "error" for issue in loaded.issues)
+    policy = runtime.workspaces.policy(root)
+    mistakes = sum(issue.level == "error" for issue in policy.issues)
     if mistakes:
-        return Finding("hooks", False, f"{mistakes} mistakes in the hook files", "interpose hooks check")
-    if not loaded.hooks:
+        return Finding("hooks", False, f"{counted(mistakes, 'mistake')} in the hook files", "interpose hooks check")
+    if not policy.loaded.hooks:
         return Finding("hooks", True, "none judge here", "interpose init writes three useful ones")
-    return Finding("hooks", True, f"{len(loaded.hooks)} in force in {root}, without approval")
+    return Finding("hooks", True, f"{in_force(policy)} in {root}, without approval")
 
 
 def _switch(runtime: Runtime, root: str) -> Finding:
@@ -118,7 +125,7 @@ def _canary(runtime: Runtime, root: str) -> Finding:
         ScriptedUpstream([Reply(Text("canary"), ToolUse(CANARY_TOOL, {}))]) as upstream,
         _gateway_url(runtime) as (url, whose),
     ):
-        launch, secret = runtime.launches.register(workspace=root, agent="doctor", upstream=upstream.url)
+        launch, secret = runtime.launches.register(workspace=root, agent=DOCTOR, upstream=upstream.url)
         reply = _ask(f"{url}/l/{secret}")
         runtime.journal.flush()
     with closing(JournalReader(runtime.folders.journal_db)) as reader:

@@ -58,7 +58,7 @@ class Feed:
 
 def worth_showing(record: Record) -> bool:
     """Whether people want a line for it: verdicts, faults, notices, and what was only observed."""
-    return record.step not in QUIET_STEPS or record.outcome == "observed"
+    return record.step not in QUIET_STEPS or record.outcome in ("observed", "client_gone")
 
 
 def styled(record: Record) -> Text:

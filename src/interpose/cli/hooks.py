@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from interpose.assembly.folders import canonical_root, user_folders
+from interpose.assembly.runtime import Runtime
 from interpose.assembly.workspaces import hook_files
-from interpose.cli.output import console, print_json
+from interpose.cli.output import console, counted, print_json
 from interpose.contracts.json import Json
 from interpose.effects.codec import effect_to_json
 from interpose.userhooks.hooks import UserHook
@@ -22,11 +23,15 @@ def hooks_command() -> None:
 @hooks_command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hook, for machines.")
 def list_hooks(*, as_json: bool) -> None:
-    """The hooks in force in this folder, in the order in which they are asked."""
+    """The hooks that judge in this folder, then the built-in guards."""
     loaded = _load()
+    with Runtime.open() as runtime:
+        guards = runtime.workspaces.policy(canonical_root(Path.cwd())).own
     if as_json:
         for hook in loaded.hooks:
             print_json(_described(hook))
+        for guard in guards:
+            print_json({"id": guard.id, "on": guard.hooks, "kind": guard.kind, "built_in": True})
         return
     from rich.table import Table
 
@@ -35,8 +40,13 @@ def list_hooks(*, as_json: bool) -> None:
         table.add_column(heading, header_style="dim")
     for hook in loaded.hooks:
         table.add_row(hook.id, hook.on, _summary(hook), str(hook.source))
+    for guard in guards:
+        table.add_row(guard.id, ", ".join(guard.hooks), guard.description, "built in")
     out = console()
-    out.print(table if loaded.hooks else "no hooks judge here; `interpose init` writes three useful ones")
+    if not loaded.hooks:
+        out.print("no hooks of yours judge here; `interpose init` writes three useful ones")
+    out.print(table)
+    out.print('built-in ones are left out by `off = ["ID"]` under [guards] in config.toml', style="dim", markup=False)
     for issue in loaded.issues:
         out.print(f"problem {issue}", style="problem", markup=False)
 
@@ -50,7 +60,8 @@ def check() -> None:
         out.print(str(issue), style="problem", markup=False)
     if any(issue.level == "error" for issue in loaded.issues):
         raise click.exceptions.Exit(1)
-    out.print(f"{len(loaded.hooks)} hooks, no mistakes", style="allowed")
+    active = sum(hook.enabled for hook in loaded.hooks)
+    out.print(f"{counted(active, 'hook')} in force, no mistakes", style="allowed")
 
 
 @hooks_command.command("schema")

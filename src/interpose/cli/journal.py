@@ -65,10 +65,10 @@ def tail_command(*, as_json: bool, **filters: str | None) -> None:
 def explain_command(*, action: str, as_json: bool) -> None:
     """The whole story of one action: who saw it, what each said, what it cost, what came of it.
 
-    ACTION is the id that `interpose journal` and every refusal show, such as a3k9x0q2mz.
+    ACTION is the id at the end of each line of `interpose journal`, such as a3k9x0q2mz, or the provider's id of a call.
     """
     with closing(_reader(user_folders())) as reader:
-        story = reader.story(action)
+        story = reader.story(action) or _story_of_call(reader, action)
     if not story:
         raise ConfigError(f"action {action}", "is not in the journal", "`interpose journal` lists actions")
     if as_json:
@@ -86,6 +86,11 @@ def _reader(folders: Folders) -> JournalReader:
             str(folders.journal_db), "nothing has been journalled yet", "start with `interpose demo` or `up`"
         )
     return JournalReader(folders.journal_db)
+
+
+def _story_of_call(reader: JournalReader, call_id: str) -> tuple[StoredRecord, ...]:
+    found = reader.find(Filter(call_id=call_id), limit=1)
+    return reader.story(found[0].record.action) if found else ()
 
 
 def _wanted(filters: Mapping[str, str | None]) -> Filter:

@@ -1,12 +1,18 @@
 """How things look: one console, colour on a terminal only, JSON for machines."""
 
 import json
+import os
 import sys
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.theme import Theme
+
+from interpose.assembly.workspaces import WorkspacePolicy
+
+WIDE = 200
+"""Columns where nobody looks at a screen: tables then keep their words whole."""
 
 THEME = Theme(
     {
@@ -22,7 +28,20 @@ THEME = Theme(
 
 def console(*, stderr: bool = False) -> Console:
     """A console for this process; it honours NO_COLOR and FORCE_COLOR, and is plain when not on a terminal."""
-    return Console(theme=THEME, highlight=False, soft_wrap=True, stderr=stderr)
+    terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    width = None if terminal or os.environ.get("COLUMNS") else WIDE
+    return Console(theme=THEME, highlight=False, soft_wrap=True, stderr=stderr, width=width)
+
+
+def counted(count: int, noun: str) -> str:
+    """The count with its noun, as in "1 hook" and "2 hooks"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def in_force(policy: WorkspacePolicy) -> str:
+    """How many hooks and guards of ours judge here, in words."""
+    active = sum(hook.enabled for hook in policy.loaded.hooks)
+    return f"{counted(active, 'hook')} and {counted(len(policy.guards), 'built-in guard')} in force"
 
 
 def print_json(value: Any) -> None:
@@ -32,8 +51,6 @@ def print_json(value: Any) -> None:
 
 def require_terminal(verb: str) -> None:
     """Raises a usage error unless a person is at a terminal, outside any launched agent."""
-    import os
-
     if os.environ.get("INTERPOSE_LAUNCH"):
         raise click.UsageError(f"`interpose {verb}` is not for agents: run it in your own terminal")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -12,7 +12,7 @@ import click
 from interpose.assembly.folders import canonical_root
 from interpose.assembly.presence import find_gateway
 from interpose.assembly.runtime import Runtime
-from interpose.cli.output import console
+from interpose.cli.output import console, in_force
 from interpose.gateway.app import bound_to
 from interpose.gateway.server import ThreadedServer
 from interpose.journal.query import Filter, JournalReader
@@ -48,6 +48,10 @@ def run_command(*, own_port: bool, quiet: bool, command: tuple[str, ...]) -> int
         write_files(pointing.files)
         notes = console(stderr=True)
         if not quiet:
+            policy = runtime.workspaces.policy(canonical_root(Path.cwd()))
+            notes.print(f"interpose: {in_force(policy)}", style="dim")
+            for issue in policy.issues:
+                notes.print(f"interpose: problem {issue}", style="problem", markup=False)
             for note in (*pointing.notes, *notes_on_files(pointing.files)):
                 notes.print(f"interpose: {note}", style="dim", markup=False)
         ended = run_agent(pointing.argv, {**os.environ, **pointing.env, "INTERPOSE_LAUNCH": reached.launch_id})

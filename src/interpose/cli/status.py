@@ -10,8 +10,9 @@ import click
 from interpose.assembly.folders import canonical_root
 from interpose.assembly.presence import find_gateway
 from interpose.assembly.runtime import Runtime
+from interpose.cli.doctor import DOCTOR
 from interpose.cli.feed import styled
-from interpose.cli.output import console, print_json
+from interpose.cli.output import console, in_force, print_json
 from interpose.contracts.journal import StoredRecord
 from interpose.journal.codec import to_json
 from interpose.journal.query import Filter, JournalReader
@@ -27,21 +28,25 @@ def status_command(*, as_json: bool) -> None:
     root = canonical_root(Path.cwd())
     with Runtime.open() as runtime:
         running = find_gateway(runtime.folders)
-        loaded = runtime.workspaces.policy(root).loaded
-        off = runtime.pause.is_off(root)
+        policy = runtime.workspaces.policy(root)
+        issues = [str(issue) for issue in policy.issues]
+        off_until = max((one.until for one in runtime.pause.state() if one.workspace in (None, root)), default=None)
         with closing(JournalReader(runtime.folders.journal_db)) as reader:
             lately = Filter(workspace=root, step="verdict", since=runtime.clock.now() - DAY_S)
-            verdicts = reader.find(lately, limit=-1, order="oldest")
+            found = reader.find(lately, limit=-1, order="oldest")
+    verdicts = [stored for stored in found if stored.record.agent != DOCTOR]
     refused = [stored for stored in verdicts if stored.record.outcome == "refused"]
     if as_json:
         print_json(
             {
                 "gateway": None if running is None else {"url": running.url, "pid": running.pid},
                 "workspace": root,
-                "judging": "off" if off else "on",
-                "hooks": [hook.id for hook in loaded.hooks],
+                "judging": "on" if off_until is None else "off",
+                "off_until": off_until,
+                "hooks": [hook.id for hook in policy.loaded.hooks],
+                "guards": policy.guards,
                 "approval": "hooks run without approval",
-                "problems": [str(issue) for issue in loaded.issues],
+                "problems": issues,
                 "last_day": {"judged": len(verdicts), "refused": len(refused)},
                 "refused": [to_json(stored) for stored in refused[-REFUSALS_SHOWN:]],
             }
@@ -50,9 +55,9 @@ def status_command(*, as_json: bool) -> None:
     _show(
         root,
         gateway=f"{running.url} (process {running.pid})" if running else "not running (`interpose up` starts it)",
-        hooks=[hook.id for hook in loaded.hooks],
-        problems=[str(issue) for issue in loaded.issues],
-        off=off,
+        hooks=[in_force(policy), ", ".join(hook.id for hook in policy.loaded.hooks)],
+        problems=issues,
+        off_until=off_until,
         judged=len(verdicts),
         refused=refused,
     )
@@ -64,7 +69,7 @@ def _show(
     gateway: str,
     hooks: list[str],
     problems: list[str],
-    off: bool,
+    off_until: float | None,
     judged: int,
     refused: list[StoredRecord],
 ) -> None:
@@ -72,8 +77,11 @@ def _show(
     rows: list[tuple[str, Any]] = [
         ("gateway", gateway),
         ("workspace", root),
-        ("judging", "[note]switched off[/note] (`interpose on` ends that)" if off else "on"),
-        ("hooks", f"{len(hooks)} in force, without approval" + (f": {', '.join(hooks)}" if hooks else "")),
+        (
+            "judging",
+            "on" if off_until is None else f"[note]off[/note] until {_clock(off_until)} (`interpose on` ends it)",
+        ),
+        ("hooks", f"{hooks[0]}, without approval" + (f": {hooks[1]}" if hooks[1] else "")),
         ("last day", f"{judged} judged, {len(refused)} refused"),
     ]
     for name, value in rows:
@@ -82,6 +90,10 @@ def _show(
         out.print(f"problem    {problem}", style="problem", markup=False)
     if refused:
         out.print()
-        out.print(f"refused lately (it is {time.strftime('%H:%M:%S')}):", style="dim")
+        out.print(f"refused lately (it is {_clock(time.time())}):", style="dim")
         for stored in refused[-REFUSALS_SHOWN:]:
             out.print(styled(stored.record))
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
@@ -12,28 +12,32 @@ import click
 from rich.console import Console
 
 from interpose import __version__
-from interpose.assembly.folders import canonical_root
+from interpose.assembly.folders import canonical_root, user_folders
 from interpose.assembly.presence import Presence, announce, find_gateway, withdraw
 from interpose.assembly.runtime import Runtime
+from interpose.assembly.settings import LOOPBACK, load_settings
+from interpose.assembly.workspaces import WorkspacePolicy
 from interpose.cli.feed import Feed
-from interpose.cli.output import console
+from interpose.cli.output import console, in_force
+from interpose.cli.serving import followed, serving
 from interpose.contracts.errors import ConfigError
-from interpose.gateway.server import ThreadedServer
 from interpose.launch.pointing import hint_lines
-from interpose.userhooks.loading import LoadedHooks
 
 NOT_JUDGED_YET = "OpenAI responses and Gemini pass through, not judged yet"
 
 
 @click.command("up")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port (default 4747; 0 takes a free one).")
+@click.option("--workers", type=click.IntRange(1, 64), help="Serve with so many processes (default 1).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, for machines.")
-def up_command(*, port: int | None, as_json: bool) -> None:
+def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
     """Start the gateway for this folder and show what happens. Ctrl-C lets running replies end, then stops."""
     out = console()
     feed = Feed(out, as_json=as_json)
     root = canonical_root(Path.cwd())
-    with Runtime.open(listener=feed.hear) as runtime:
+    settings = load_settings(user_folders())
+    number = workers or settings.file.gateway.workers
+    with Runtime.open(settings=settings, listener=feed.hear if number == 1 else None) as runtime:
         policy = runtime.workspaces.policy(root)
         gateway = runtime.settings.file.gateway
         running = find_gateway(runtime.folders)
@@ -47,12 +51,15 @@ def up_command(*, port: int | None, as_json: bool) -> None:
         _, secret = runtime.launches.register(workspace=root, cwd=str(Path.cwd()))
         with (
             _stop_signals() as stopped,
-            ThreadedServer(runtime.gateway(host=gateway.host), host=gateway.host, port=wanted) as server,
+            nullcontext() if number == 1 else followed(runtime, feed),
+            serving(runtime, host=gateway.host, port=wanted, workers=number) as server,
         ):
             announce(runtime.folders, Presence(os.getpid(), server.url, __version__))
             feed.start(server.url, root, f"{server.url}/l/{secret}")
             if not as_json:
-                _greet(out, server.url, root, policy.loaded, f"{server.url}/l/{secret}")
+                _greet(out, server.url, root, policy, f"{server.url}/l/{secret}")
+            if gateway.host not in LOOPBACK:
+                feed.say(f"listens at {gateway.host}, beyond this machine, for launches and clients with a token only")
             try:
                 stopped.wait()
             finally:
@@ -79,13 +86,13 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _greet(out: Console, url: str, root: str, loaded: LoadedHooks, base_url: str) -> None:
+def _greet(out: Console, url: str, root: str, policy: WorkspacePolicy, base_url: str) -> None:
     out.print(f"[name]interpose[/name] {__version__} · {url} · {root}")
-    count = len(loaded.hooks)
-    where = "" if count else "; `interpose init` writes three useful ones"
-    out.print(f"{count} {'hook' if count == 1 else 'hooks'} in force (hooks run without approval){where}")
-    for issue in loaded.issues:
-        out.print(f"[problem]problem[/problem] {issue}", markup=True)
+    out.print(in_force(policy) + " (hooks run without approval)")
+    for issue in policy.issues:
+        out.print(f"problem {issue}", style="problem", markup=False)
+    if not policy.loaded.hooks and not policy.issues:
+        out.print("`interpose init` writes three useful hooks")
     out.print(f"Anthropic messages and OpenAI chat completions are judged; {NOT_JUDGED_YET}")
     out.print()
     out.print("Run an agent through it: [name]interpose run -- claude[/name] (codex, gemini, opencode, any program)")

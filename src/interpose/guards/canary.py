@@ -2,6 +2,7 @@
 
 from interpose.contracts.effects import BlockTool, EvaluationContext, HookInput, Registration
 
+CANARY_ID = "interpose.canary"
 CANARY_TOOL = "interpose_canary"
 CANARY_REASON = "this call exists to be refused; seeing this text means that judging works"
 
@@ -9,7 +10,7 @@ CANARY_REASON = "this call exists to be refused; seeing this text means that jud
 def canary() -> Registration:
     """Refuses every call of the tool `interpose_canary`, which no agent has."""
     return Registration(
-        id="interpose.canary",
+        id=CANARY_ID,
         description="refuses the doctor's canary call",
         hooks=("before_tool",),
         tool_names=(CANARY_TOOL,),

@@ -38,6 +38,7 @@ class Filter:
     tool: str | None = None
     outcome: str | None = None
     step: str | None = None
+    call_id: str | None = None
     handler: str | None = None
     since: float | None = None
     until: float | None = None

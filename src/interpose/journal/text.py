@@ -62,7 +62,10 @@ def record_line(record: Record, *, tz: tzinfo = UTC) -> Line:
         Piece(f"{word:<14}  ", _ENDINGS.get(word, "plain")),
         Piece(f"{_safe(record.stage):<11}  ", "dim"),
     ]
-    pieces += _joined([Piece(_who(record), "dim"), *_said(record), Piece(_duration(record), "dim")])
+    told = [Piece(_who(record), "dim"), *_said(record), Piece(_duration(record), "dim")]
+    if record.step == "verdict":
+        told.append(Piece(_safe(record.action), "dim"))
+    pieces += _joined(told)
     return tuple(pieces)
 
 
@@ -80,7 +83,6 @@ def story_lines(story: Sequence[StoredRecord], *, tz: tzinfo = UTC) -> tuple[Lin
 
 def subject(record: Record) -> str:
     """What the record is about, in at most 100 printable characters: a command, path, prompt or request; "" if none."""
-    """What it was about, in a few words: the command, path or prompt; "" when the record holds none."""
     data = record.data
     if record.step == "request":
         words = (data.get("method"), data.get("path"), data.get("status"))
@@ -142,8 +144,15 @@ def _ending(records: Sequence[Record]) -> Iterator[Line]:
         ending = _joined([Piece(word, _ENDINGS.get(word, "plain")), *_reasoned(verdict)])
     yield (Piece("came of it  ", "dim"), *ending)
     for record in records:
-        if record.step in ("applied", "failed"):
-            yield (Piece("then        ", "dim"), *_joined([Piece(_word(record)), *_reasoned(record)]))
+        if record.step not in ("applied", "failed"):
+            continue
+        is_told = verdict is not None and record.reason == verdict.reason
+        then = (
+            [Piece(_word(record)), Piece(_safe(record.outcome))]
+            if is_told
+            else [Piece(_word(record)), *_reasoned(record)]
+        )
+        yield (Piece("then        ", "dim"), *_joined([piece for piece in then if piece.text]))
 
 
 def _word(record: Record) -> str:

@@ -1,0 +1,81 @@
+"""The server behind `interpose up`: in this process, or in workers of which each is a process of its own."""
+
+import mmap
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from socket import socket
+
+from interpose.assembly.runtime import Runtime
+from interpose.cli.feed import Feed
+from interpose.contracts.journal import Record
+from interpose.gateway.metrics import BLOCK_BYTES, Metrics
+from interpose.gateway.server import ThreadedServer
+from interpose.gateway.workers import WorkerPool
+from interpose.journal.query import JournalReader
+from interpose.kernel.ids import random_id
+
+
+@contextmanager
+def serving(runtime: Runtime, *, host: str, port: int, workers: int) -> Iterator[ThreadedServer | WorkerPool]:
+    """A server that runs until the end of the `with`. Raises ConfigError when the address cannot be had."""
+    if workers == 1:
+        with ThreadedServer(runtime.gateway(host=host), host=host, port=port) as server:
+            yield server
+        return
+
+    runtime.gateway(host=host)  # what is wrong with the settings is told once, and here
+    with tempfile.TemporaryFile() as shared:
+        shared.truncate(workers * BLOCK_BYTES)
+        with mmap.mmap(shared.fileno(), 0) as memory:
+
+            def start(number: int, channel: socket) -> "subprocess.Popen[bytes]":
+                passed = (channel.fileno(), shared.fileno())
+                words = [str(word) for word in (number, *passed, host)]
+                command = [sys.executable, "-m", "interpose.cli.worker", *words]
+                return subprocess.Popen(command, pass_fds=passed, stdin=subprocess.DEVNULL)  # noqa: S603 - our own
+
+            def on_death(number: int, code: int) -> None:
+                with memoryview(memory) as view:
+                    Metrics(view, worker=number).restarted()
+                runtime.journal.write(
+                    Record(
+                        at=runtime.clock.now(),
+                        action=random_id("a"),
+                        step="problem",
+                        mount="wire",
+                        reason=f"worker {number} of the gateway ended (exit code {code}) and is started again",
+                    )
+                )
+
+            with WorkerPool(start, workers=workers, host=host, port=port, on_death=on_death) as pool:
+                yield pool
+
+
+@contextmanager
+def followed(runtime: Runtime, feed: Feed) -> Iterator[None]:
+    """Shows what all processes journal, for as long as the `with` lasts."""
+    ended = threading.Event()
+    reader = JournalReader(runtime.folders.journal_db)
+    seen = reader.last_seq()
+
+    def follow() -> None:
+        last = seen
+        is_last_round = False
+        while not is_last_round:
+            is_last_round = ended.is_set()
+            for stored in reader.follow(last, wait_s=0.2):
+                last = stored.seq
+                feed.hear(stored.record)
+        reader.close()
+
+    thread = threading.Thread(target=follow, name="interpose-follow", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(5)

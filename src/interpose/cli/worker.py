@@ -1,0 +1,34 @@
+"""One worker of `interpose up --workers N`: `python -m interpose.cli.worker NUMBER CHANNEL MEMORY HOST`."""
+
+import asyncio
+import mmap
+import os
+import signal
+import socket
+import sys
+
+from interpose.assembly.runtime import Runtime
+from interpose.contracts.errors import InterposeError
+from interpose.gateway.metrics import Metrics
+from interpose.gateway.server import HandedServer, loop_factory
+from interpose.gateway.workers import READY
+
+
+def main(words: list[str]) -> None:
+    """Serves what comes through the channel until that is closed; then open streams may end."""
+    number, channel_descriptor, memory_descriptor, host = int(words[0]), int(words[1]), int(words[2]), words[3]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    channel = socket.socket(fileno=channel_descriptor)
+    metrics = Metrics(memoryview(mmap.mmap(memory_descriptor, 0)), worker=number)
+    metrics.begin()
+    with Runtime.open(metrics=metrics) as runtime:
+        server = HandedServer(runtime.gateway(host=host, parent_pid=os.getppid()), channel)
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(server.serve(lambda: channel.sendall(READY)))
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except InterposeError as error:
+        sys.exit(f"interpose: {error}")
