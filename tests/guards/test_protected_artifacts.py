@@ -116,6 +116,8 @@ def said(guard: ProtectedArtifacts, given: HookInput) -> str:
         ("shell", {"command": "git checkout -- kept.txt"}, "refused"),
         ("shell", {"command": "git restore dist/app.js"}, "refused"),
         ("shell", {"command": "git reset --hard"}, "refused"),
+        ("shell", {"command": "git -C sub reset --hard origin/main"}, "refused"),
+        ("shell", {"command": "git reset --soft HEAD~1"}, "passed"),
         ("shell", {"command": "find . -name '*.js' -delete"}, "refused"),
         ("shell", {"command": "rm *.txt"}, "refused"),
         ("shell", {"command": "sudo sh -c 'rm kept.txt'"}, "refused"),

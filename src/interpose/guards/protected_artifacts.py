@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from interpose.command.matching import match_paths
+from interpose.command.matching import CommandPattern, match_paths
 from interpose.command.paths import PathPatterns, canonical_path, is_case_blind
 from interpose.command.reading import ACCESSES, Found, NotFound, Reading
 from interpose.contracts.decisions import Unknown
@@ -85,6 +85,7 @@ class ProtectedArtifacts:
         self._store = store
         self._clock = clock
         self._on_degraded = on_degraded
+        self._hard_reset = CommandPattern.parse("git reset --hard")
         self._lock = threading.Lock()
         self._sessions: Recent[str, _Session] = Recent(SESSIONS_KEPT)
 
@@ -199,9 +200,17 @@ class ProtectedArtifacts:
             case Unknown():
                 return answer
             case NotFound():
-                return ()
+                return self._reset(reading, held)
             case _:
                 assert_never(answer)
+
+    def _reset(self, reading: Reading, held: Held) -> Evaluated:
+        """A hard reset may write any path, also over files that git does not track, whichever folder it starts in."""
+        answer = self._hard_reset.match(reading)
+        if not isinstance(answer, Found):
+            return ()
+        named = held.artifacts[0]
+        return (BlockTool(f"{named.path} is protected in this session ({named.reason}); refused: {answer.command}"),)
 
     def _refusal(self, reading: Reading, held: Held, found: Found) -> BlockTool:
         certain = replace(reading, unknown=())
