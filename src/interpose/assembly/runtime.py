@@ -74,7 +74,8 @@ class Runtime:
     def gateway(self, *, host: str = "127.0.0.1", parent_pid: int | None = None) -> Gateway:
         """A gateway over these parts, for a server at `host`; it opens its connections when the server starts it.
 
-        `parent_pid` makes it one of several workers of that process. Raises ConfigError when a key or a file that the settings name is not there.
+        `parent_pid` makes it one of several workers of that process. Raises ConfigError when a key or a file that the
+        settings name is not there.
         """
         told = gateway_settings(self.settings, host=host)
         return Gateway(

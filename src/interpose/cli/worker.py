@@ -17,7 +17,8 @@ from interpose.gateway.workers import READY
 def main(words: list[str]) -> None:
     """Serves what comes through the channel until that is closed; then open streams may end."""
     number, channel_descriptor, memory_descriptor, host = int(words[0]), int(words[1]), int(words[2]), words[3]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    for number_of_signal in (signal.SIGINT, signal.SIGTERM):  # they reach the whole group, and the parent decides
+        signal.signal(number_of_signal, signal.SIG_IGN)
     channel = socket.socket(fileno=channel_descriptor)
     metrics = Metrics(memoryview(mmap.mmap(memory_descriptor, 0)), worker=number)
     metrics.begin()

@@ -18,6 +18,7 @@ import uvicorn
 from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.gateway.asgi import App
 from interpose.gateway.connection import GuardedProtocol, Limits
+from interpose.gateway.handing import Handed, take_over
 
 START_TIMEOUT_S = 15.0
 DEFAULT_LIMITS = Limits()
@@ -40,35 +41,20 @@ class Server:
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._socket = _bound(host, port)
-        self._address: tuple[str, int] = self._socket.getsockname()[:2]
-        self._server = _QuietServer(
-            uvicorn.Config(
-                app,
-                http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, limits=limits)),
-                ws="none",
-                lifespan="on",
-                log_config=None,
-                log_level="critical",
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                timeout_keep_alive=round(limits.idle_s),
-                timeout_graceful_shutdown=max(1, round(drain_timeout_s)),
-            )
-        )
+        self._socket = bind(host, port)
+        self._port = self._socket.getsockname()[1]
+        self._url = url_of(self._socket)
+        self._server = _QuietServer(_config(app, limits, drain_timeout_s))
 
     @property
     def port(self) -> int:
         """The port that was bound."""
-        return self._address[1]
+        return int(self._port)
 
     @property
     def url(self) -> str:
         """Where clients of this machine reach it."""
-        host, port = self._address
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - what is bound, not what to bind
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return self._url
 
     async def serve(self, on_started: Callable[[], None] | None = None) -> None:
         """Serves on the running loop until `stop`, then lets open streams end.
@@ -85,6 +71,53 @@ class Server:
     def close(self) -> None:
         """Gives the address back; for a server that never served."""
         self._socket.close()
+
+
+class HandedServer:
+    """Serves connections that another process hands over through `channel`, until that is closed; then it drains."""
+
+    def __init__(
+        self,
+        app: App,
+        channel: socket.socket,
+        *,
+        drain_timeout_s: float = DRAIN_TIMEOUT_S,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self._channel = channel
+        self._limits = limits
+        self._server = _QuietServer(_config(app, limits, drain_timeout_s))
+
+    async def serve(self, on_started: Callable[[], None]) -> None:
+        """Serves on the running loop. `on_started` is called once connections are taken."""
+        loop = asyncio.get_running_loop()
+
+        def take_all() -> None:
+            with contextlib.suppress(OSError):
+                while (handed := take_over(self._channel)) is not None:
+                    asyncio.run_coroutine_threadsafe(self._take(handed), loop)
+            self._server.should_exit = True
+
+        def started() -> None:
+            threading.Thread(target=take_all, name="interpose-channel", daemon=True).start()
+            on_started()
+
+        self._server.on_started = started
+        await self._server.serve(sockets=[])
+
+    async def _take(self, handed: Handed) -> None:
+        handed.connection.setblocking(False)
+
+        def protocol() -> GuardedProtocol:
+            return GuardedProtocol(
+                self._server.config,
+                self._server.server_state,
+                self._server.lifespan.state,
+                limits=self._limits,
+                initial=handed.data,
+            )
+
+        await asyncio.get_running_loop().connect_accepted_socket(protocol, handed.connection)
 
 
 async def serve(
@@ -171,6 +204,36 @@ class ThreadedServer:
             self._started.set()
 
 
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises ConfigError when that cannot be."""
+    where = f"port {port} on {host}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise ConfigError(where, f"no such address: {error}", "choose another host") from error
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(2048)
+    except OSError as error:
+        made.close()
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                where, "is taken by another program", "stop that one, or choose another port with --port"
+            ) from error
+        raise ConfigError(where, f"cannot be used: {error.strerror}", "choose another port with --port") from error
+    made.setblocking(False)
+    return made
+
+
+def url_of(bound: socket.socket) -> str:
+    """Where clients of this machine reach a socket that listens."""
+    host, port = bound.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - what is bound, not what to bind
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Makes uvloop's loops where it is installed; None leaves the choice to asyncio."""
     try:
@@ -195,23 +258,17 @@ class _QuietServer(uvicorn.Server):
         yield
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    where = f"port {port} on {host}"
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise ConfigError(where, f"no such address: {error}", "choose another host") from error
-    made = socket.socket(family, kind, protocol)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-        made.listen(2048)
-    except OSError as error:
-        made.close()
-        if error.errno == errno.EADDRINUSE:
-            raise ConfigError(
-                where, "is taken by another program", "stop that one, or choose another port with --port"
-            ) from error
-        raise ConfigError(where, f"cannot be used: {error.strerror}", "choose another port with --port") from error
-    made.setblocking(False)
-    return made
+def _config(app: App, limits: Limits, drain_timeout_s: float) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, limits=limits)),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=round(limits.idle_s),
+        timeout_graceful_shutdown=max(1, round(drain_timeout_s)),
+    )
