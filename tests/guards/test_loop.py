@@ -94,16 +94,33 @@ def test_after_thirty_seconds_and_four_attempts_a_call_is_new(desk: Desk) -> Non
     assert desk.ask() == ()
 
 
-@pytest.mark.parametrize(("pace_s", "refused"), [(5.0, True), (12.0, False)])
-def test_edits_between_do_not_make_a_test_run_another_call(desk: Desk, pace_s: float, refused: bool) -> None:
-    """The guard knows calls alone: the third run of the tests within half a minute is refused, a slower one is not."""
-    said: tuple[Effect, ...] = ()
-    for _ in range(3):
-        said = desk.ask()
-        desk.clock.seconds += pace_s
-        desk.other()
-        desk.clock.seconds += pace_s
-    assert bool(reason(said)) is refused
+def test_a_changed_file_makes_the_same_test_another_call(desk: Desk) -> None:
+    """After a write that went well the tests may be run again, as often as files change; without one they may not."""
+    for number in range(5):
+        assert desk.ask() == ()
+        edit = {"path": "a.py", "content": str(number)}
+        assert evaluated(desk.registration, call("write", edit)) == ()
+        evaluated(desk.registration, result("write", edit, "written"))
+    assert desk.ask() == desk.ask() == ()
+    assert "3 times" in reason(desk.ask())
+
+
+def test_the_same_write_over_and_over_is_a_loop(desk: Desk) -> None:
+    """A write lets go of other calls' attempts, not of its own."""
+    edit = {"path": "a.py", "content": "x"}
+    for _ in range(2):
+        assert evaluated(desk.registration, call("write", edit)) == ()
+        evaluated(desk.registration, result("write", edit, "written"))
+    assert "3 times" in reason(evaluated(desk.registration, call("write", edit)))
+
+
+def test_who_waits_for_something_is_not_going_round(desk: Desk) -> None:
+    """A call whose result changes may be repeated; one whose result stays the same may not."""
+    for number in range(6):
+        assert desk.ask() == ()
+        evaluated(desk.registration, result("shell", SAME, f"{number} of 6 done"))
+    assert desk.ask() == desk.ask() == ()
+    assert "3 times" in reason(desk.ask())
 
 
 def test_the_second_refusal_locks_the_tools(desk: Desk) -> None:

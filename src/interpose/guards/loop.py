@@ -24,7 +24,15 @@ from interpose.contracts.effects import (
     Registration,
 )
 from interpose.contracts.ports import Clock
-from interpose.guards.given import NO_TURN, call_identity, is_continuation, session_of, succeeded, tool_turn
+from interpose.guards.given import (
+    NO_TURN,
+    call_identity,
+    is_continuation,
+    session_of,
+    succeeded,
+    text_of,
+    tool_turn,
+)
 from interpose.guards.repetition import REPEATS, Attempts, Stagnation, is_empty_stub, shape_of
 from interpose.guards.settings import DEFAULT_TURN_TOOL_BUDGET
 from interpose.guards.state import CALLS_KEPT, SESSIONS_KEPT, TURNS_KEPT, Recent
@@ -98,6 +106,7 @@ class _Session:
     turns: Recent[str, _Turn] = field(default_factory=lambda: Recent(TURNS_KEPT, touch=False))
     answers: Recent[str, "_Answered"] = field(default_factory=lambda: Recent(CALLS_KEPT, touch=False))
     results: Recent[str, bool] = field(default_factory=lambda: Recent(CALLS_KEPT, touch=False))
+    outputs: Recent[bytes, str] = field(default_factory=lambda: Recent(SUCCESSES_KEPT, touch=False))
     prompts: int = 0
 
 
@@ -182,7 +191,7 @@ class LoopGuard:
         if turn.locked:
             return self._deny(given, turn)
         if identity is not None:
-            count = session.attempts.count(f"{name}|{identity.hex()}", self._clock.monotonic())
+            count = session.attempts.count(_key(name, identity), self._clock.monotonic())
             if count >= REPEATS:
                 return self._block(
                     given, turn, count, _repeated(given, count, identity in session.successes), lasts=lasts
@@ -235,9 +244,11 @@ class LoopGuard:
             session.results.put(given.tool_call_id, True)
             session.answers.pop(given.tool_call_id)
         identity = call_identity(given)
+        name, _ = _turn_of(given, session)
         if identity is not None and succeeded(given) and not is_empty_stub(given.tool_result_details):
             session.successes.put(identity, True)
-        name, _ = _turn_of(given, session)
+        if identity is not None:
+            _let_go(given, session, identity, _key(name, identity))
         turn = session.turns.get_or_make(name, _Turn)
         if turn.results.take(given, shape_of(given)):
             return _Said((AnnotateToolResult(_asked_differently(given), "warn"),))
@@ -267,6 +278,28 @@ def _is_same_call(answered: _Answered, given: HookInput, identity: bytes | None)
     if answered.identity != identity:
         return False
     return None in (answered.round, given.correlation_id) or answered.round == given.correlation_id
+
+
+def _key(turn: str, identity: bytes) -> str:
+    return f"{turn}|{identity.hex()}"
+
+
+def _let_go(given: HookInput, session: _Session, identity: bytes, key: str) -> None:
+    """Forgets attempts that are no repetition any more.
+
+    A file was changed, so the same test is another question; or the same call gave another result, so whoever waits
+    for something is not going round in circles.
+    """
+    if succeeded(given) and given.metadata.get("actionClass") == "write":
+        session.attempts.forget(but=key)
+        return
+    output = text_of(given, "resultFingerprint")
+    if output is None:
+        return
+    before = session.outputs.get(identity)
+    session.outputs.put(identity, output)
+    if before is not None and before != output:
+        session.attempts.forget(key=key)
 
 
 def _turn_of(given: HookInput, session: _Session) -> tuple[str, bool]:

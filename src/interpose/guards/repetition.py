@@ -56,6 +56,11 @@ class Attempts:
             self._forget(self._held.popleft()[1])
         return self._counts[key]
 
+    def forget(self, *, key: str | None = None, but: str | None = None) -> None:
+        """Lets go of the attempts of `key`, or of all but those of `but`: what they asked for may have changed."""
+        self._held = deque(one for one in self._held if one[1] == but or (key is not None and one[1] != key))
+        self._counts = Counter(held for _, held in self._held)
+
     def _forget(self, key: str) -> None:
         self._counts[key] -= 1
         if not self._counts[key]:
