@@ -16,6 +16,7 @@ from interpose.contracts.ports import Journal
 from interpose.gateway.app import Gateway
 from interpose.gateway.metrics import MeteredJournal, Metrics
 from interpose.gateway.settings import LOOPBACK_HOSTS, GatewaySettings, Upstreams
+from interpose.gateway.tracing import open_tracing
 from interpose.guards.loop import LOOP_ID
 from interpose.guards.protection import SqliteProtectionStore
 from interpose.journal.fanout import ListeningJournal
@@ -85,6 +86,7 @@ class Runtime:
             journal=self.journal,
             clock=self.clock,
             metrics=self.metrics,
+            tracing=open_tracing() if self.settings.file.gateway.traces else None,
         )
 
     def close(self) -> None:

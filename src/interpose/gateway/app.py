@@ -21,6 +21,7 @@ from interpose.gateway.ledger import Ledger
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
 from interpose.gateway.routes import Headers, agent_of, route_of, session_of, split_launch
 from interpose.gateway.settings import GatewaySettings
+from interpose.gateway.tracing import NoTracing, Tracing
 from interpose.gateway.upstream import Upstream
 from interpose.gateway.visit import Parts, Visit
 from interpose.kernel.boundary import fault_line, guarded_async
@@ -48,6 +49,7 @@ class Gateway:
         journal: Journal,
         clock: Clock,
         metrics: Metrics | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._metrics = metrics or Metrics()
         self._admission = Admission(settings, launches)
@@ -60,6 +62,7 @@ class Gateway:
             upstream=Upstream(trust_env=settings.proxies_from_environment),
             ledger=Ledger(),
             codecs={codec.api: codec for codec in (AnthropicCodec(), ChatCodec())},
+            tracing=tracing or NoTracing(),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,6 +83,7 @@ class Gateway:
                 await send({"type": "lifespan.startup.complete"})
                 continue
             await self._parts.upstream.close()
+            await asyncio.to_thread(self._parts.tracing.close)
             await send({"type": "lifespan.shutdown.complete"})
             return
 
@@ -109,6 +113,7 @@ class Gateway:
             await self._refuse(outgoing, route.api, busy)
             return
 
+        session = session_of(headers) or (launch.session if launch else "") or random_id("s", 12)
         visit = Visit(
             action=random_id("r", 10),
             route=route,
@@ -116,9 +121,10 @@ class Gateway:
             raw_path=raw_path,
             query=scope.get("query_string", b""),
             headers=admitted.headers,
-            session=session_of(headers) or (launch.session if launch else "") or random_id("s", 12),
+            session=session,
             launch=launch,
             agent=agent,
+            span=self._parts.tracing.started(route, headers, session),
         )
         self._open += 1
         self._metrics.opened(1)

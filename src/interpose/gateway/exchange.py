@@ -54,6 +54,7 @@ class Exchange:
         finally:
             elapsed_ms = (self.parts.clock.monotonic() - started) * 1000
             status = self.outgoing.status or CLIENT_GONE
+            self.visit.span.ended(status, outcome)
             self._teller.record(
                 "request", outcome=outcome, duration_ms=elapsed_ms, status=status, ms=round(elapsed_ms, 1)
             )
@@ -202,9 +203,12 @@ class Exchange:
     def _target(self, model: str | None) -> Target:
         launch = self.visit.launch
         api = self.visit.route.api
+        model = model or self.visit.route.model
+        target = self.parts.settings.upstreams.chosen(api, model)
         if launch is not None and launch.upstream:
-            return Target(f"launch {launch.id}", PROVIDERS[api], launch.upstream)
-        return self.parts.settings.upstreams.chosen(api, model or self.visit.route.model)
+            target = Target(f"launch {launch.id}", PROVIDERS[api], launch.upstream)
+        self.visit.span.asked(target, model)
+        return target
 
     async def _question(
         self, target: Target, body: bytes | AsyncIterator[bytes] | None, headers: HeaderList

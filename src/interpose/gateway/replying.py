@@ -100,7 +100,7 @@ class Replying:
                     self._tell()
                 case ProposedCall():
                     answer = await self._verdict(step)
-                    self._untold.append((step, answer))
+                    self._note(step, answer)
                 case Dropped():
                     self.judging.dropped(step)
 
@@ -122,6 +122,11 @@ class Replying:
             await self.teller.outgoing.write(sign)
             self._written = self._now()
 
+    def _note(self, call: ProposedCall, verdict: Verdict) -> None:
+        handler = verdict.refusal.handler if verdict.refusal else ""
+        self.teller.visit.span.judged(call.name, call.call_id, verdict.outcome, handler)
+        self._untold.append((call, verdict))
+
     def _tell(self) -> None:
         for call, verdict in self._untold:
             self.judging.told(call, verdict)
@@ -140,7 +145,7 @@ class Replying:
                 answer = None
                 if isinstance(step, ProposedCall):
                     answer = await self.judging.call(step)
-                    self._untold.append((step, answer))
+                    self._note(step, answer)
                 elif isinstance(step, bytes):
                     judged = step
         except StopIteration:

@@ -15,6 +15,7 @@ from interpose.gateway.faults import error_body
 from interpose.gateway.ledger import Ledger
 from interpose.gateway.routes import Headers, Route
 from interpose.gateway.settings import GatewaySettings, Target
+from interpose.gateway.tracing import RequestSpan, Tracing
 from interpose.gateway.upstream import Upstream, UpstreamDown
 from interpose.kernel.boundary import fault_line
 
@@ -32,6 +33,7 @@ class Parts:
     upstream: Upstream
     ledger: Ledger
     codecs: Mapping[str, Codec]
+    tracing: Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Visit:
     session: str
     launch: Launch | None
     agent: str | None
+    span: RequestSpan
 
     @property
     def workspace(self) -> str | None:
