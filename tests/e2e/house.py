@@ -15,6 +15,7 @@ from interpose.gateway.app import Gateway
 from interpose.gateway.connection import Limits
 from interpose.gateway.server import DEFAULT_LIMITS, ThreadedServer
 from interpose.gateway.settings import GatewaySettings, Upstreams
+from interpose.gateway.tracing import Tracing
 from interpose.kernel.clock import SystemClock
 from interpose.testing.fakes import FakeLaunches, FakePolicy, FakeWorkspaces, allow, refuse
 from interpose.testing.journal import MemoryJournal
@@ -41,6 +42,7 @@ class House:
         **settings: Any,
     ) -> None:
         self._limits = limits
+        self.tracing: Tracing | None = None
         self.policy = FakePolicy(judge)
         self.journal = MemoryJournal()
         self.launches = FakeLaunches()
@@ -64,6 +66,7 @@ class House:
             launches=self.launches,
             journal=self.journal,
             clock=SystemClock(),
+            tracing=self.tracing,
         )
 
     def __exit__(self, *exit_info: object) -> None:

@@ -277,16 +277,16 @@ def _plain(targets: tuple[Target, ...]) -> list[tuple[str, str, str]]:
     return [(target.name, target.base_url, target.models[0]) for target in targets]
 
 
-@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/responses", "/anything"])
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/messages/batches", "/anything"])
 def test_unjudged_paths_pass_and_are_journalled_or_are_refused(path: str) -> None:
     """`unjudged_paths = "refuse"` lets nothing past that nobody judges, but for what cannot carry a call."""
     with House([RawBody(b"{}", "application/json")] * 2, strict=False) as house:
         passed, _, _ = house.raw("POST", path, b"{}")
-        notes = [record.outcome for record in house.journal.records if record.step in ("skipped", "not_judged_yet")]
-        with House([], unjudged_paths="refuse", upstreams=Upstreams(openai=house.upstream.url)) as strict:
+        notes = [record.outcome for record in house.journal.of_step("skipped")]
+        with House([], unjudged_paths="refuse", upstreams=Upstreams(house.upstream.url, house.upstream.url)) as strict:
             refused, _, answer = strict.raw("POST", path, b"{}")
             models, _, _ = strict.raw("GET", "/v1/models")
 
     assert (passed, refused, models) == (200, 403, 200)
-    assert notes == ["not judged yet" if path == "/v1/responses" else "unjudged"]
+    assert notes == ["unjudged"]
     assert "gateway.unjudged_paths" in json.loads(answer)["error"]["message"]

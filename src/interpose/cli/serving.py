@@ -6,7 +6,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from socket import socket
 
 from interpose.assembly.runtime import Runtime
@@ -18,10 +18,14 @@ from interpose.gateway.workers import WorkerPool
 from interpose.journal.query import JournalReader
 from interpose.kernel.ids import random_id
 
+FILES_WANTED = 16_384
+"""How many files the gateway may have open at once, where the system lets it."""
+
 
 @contextmanager
 def serving(runtime: Runtime, *, host: str, port: int, workers: int) -> Iterator[ThreadedServer | WorkerPool]:
     """A server that runs until the end of the `with`. Raises ConfigError when the address cannot be had."""
+    _allow_files()
     if workers == 1:
         with ThreadedServer(runtime.gateway(host=host), host=host, port=port) as server:
             yield server
@@ -79,3 +83,16 @@ def followed(runtime: Runtime, feed: Feed) -> Iterator[None]:
     finally:
         ended.set()
         thread.join(5)
+
+
+def _allow_files() -> None:
+    """Every stream takes two files, and some systems allow 1,024 unless asked for more."""
+    try:
+        import resource
+    except ImportError:  # not on every platform
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
