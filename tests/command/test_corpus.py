@@ -21,7 +21,15 @@ def show_file(use: FileUse) -> str:
     kind = "dynamic" if use.dynamic else "glob" if use.pattern is not None else ""
     depth = "" if use.depth == "file" else use.depth
     path = "." if use.path == "/w" else use.path.removeprefix("/w/")
-    return " ".join(part for part in (use.access, kind, depth, path) if part)
+    return " ".join(part for part in (use.access, kind, depth, path, show_names(use)) if part)
+
+
+def show_names(use: FileUse) -> str:
+    """The names that count as the corpus writes them: `+` taken in, `-` left out, `/` folders passed by."""
+    if use.names is None:
+        return ""
+    rules = [("+" if counts else "-") + glob for counts, glob in use.names.rules]
+    return " ".join([*rules, *(f"/{folder}" for folder in use.names.folders)])
 
 
 def test_the_corpus_is_large_and_says_nothing_twice() -> None:

@@ -1,5 +1,7 @@
 """Command patterns against readings."""
 
+from pathlib import Path
+
 import pytest
 
 from interpose.command import CommandPattern, Found, NotFound, PathPatterns, match_paths, read_command
@@ -124,3 +126,51 @@ def test_files(text: str, access: str, answer: type) -> None:
     patterns = PathPatterns([".env", ".env.*", "!.env.example"], root="/w", home="/h")
     reading = read_command(text, cwd="/w", home="/h")
     assert isinstance(match_paths(reading, patterns, {access}), answer)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "access", "found"),
+    [
+        ("grep -rn x .", "read", ".env"),
+        ("grep -rn x . --include='*.py'", "read", None),
+        ("grep -rn x . --include='.e*'", "read", ".env"),
+        ("grep -rn x . --exclude=.env --exclude='*.pem'", "read", None),
+        ("grep -rn x . --exclude=.env", "read", "sub/key.pem"),
+        ("grep -rn x . --exclude-dir=sub --exclude=.env", "read", None),
+        ("grep -rn x sub/*.py", "read", None),
+        ("grep -rn x sub/*", "read", "sub/key.pem"),
+        ("rg x -g '*.py'", "read", None),
+        ("rg x -g '.e*'", "read", ".env"),
+        ("rg x --max-depth 9", "read", "certs"),
+        ("rg x -g '!sub'", "read", None),
+        ("rg x -g '!certs/'", "read", "sub/key.pem"),
+        ("rg --files", "read", None),
+        ("cp -a . /tmp/dst", "read", ".env"),
+        ("rsync -a . h:x", "read", ".env"),
+        ("rsync -a --exclude=.env --exclude=sub . h:x", "read", None),
+        ("tar czf x.tgz .", "read", ".env"),
+        ("tar xzf x.tgz", "write", None),
+        ("tar xzf x.tgz .env", "write", ".env"),
+        ("tar xzf x.tgz -C certs", "write", "certs"),
+        ("unzip -o x.zip", "write", None),
+        ("chmod -R go-w .", "write", ".env"),
+        ("chmod -R go-w empty", "write", None),
+        ("find . -name '*.pyc' -delete", "remove", None),
+        ("find . -name '*.pem' -delete", "remove", "sub/key.pem"),
+        ("rm -r empty", "remove", None),
+        ("rm -r sub", "remove", "sub/key.pem"),
+        ("docker exec c cat .env", "read", None),
+        ("cat node_modules/x/*.pem", "read", None),
+        ("grep -r x node_modules", "read", None),
+    ],
+)
+def test_a_folder_is_judged_by_the_names_in_it(tmp_path: Path, text: str, access: str, found: str | None) -> None:
+    """The file that was found is named; filters, what is taken back and what lies elsewhere do not count."""
+    for name in (".env", "a.py", "sub/key.pem", "sub/b.py", "empty/c.pyc", "node_modules/x/ca.pem"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).touch()
+    (tmp_path / "certs").mkdir()
+    patterns = PathPatterns([".env", "*.pem", "certs/", "!**/node_modules/**"], root=str(tmp_path))
+    answer = match_paths(read_command(text, cwd=str(tmp_path)), patterns, {access})  # type: ignore[arg-type]
+
+    assert (answer.file if isinstance(answer, Found) else answer) == (found or NotFound())

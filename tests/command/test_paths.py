@@ -9,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpose.command import PathPattern, PathPatterns, canonical_path, same_file
+from interpose.command.globs import Names
+from interpose.command.trees import TREE_LIMIT
+from interpose.contracts.decisions import Unknown
 
 
 @pytest.fixture
@@ -159,8 +162,13 @@ def test_folders_contain(project: Path) -> None:
 
 def test_visible_names_only(project: Path) -> None:
     """What starts with a dot does not count where a search passes it by."""
-    assert not PathPatterns([".env"], root=str(project)).match_visible(".", str(project))
-    assert PathPatterns(["**/*.pem"], root=str(project)).match_visible(".", str(project))
+
+    def find(pattern: str) -> object:
+        patterns = PathPatterns([pattern], root=str(project))
+        return patterns.find(".", str(project), contains=True, existing=True, visible=True)
+
+    assert find(".env") is None
+    assert find("**/*.pem") == f"{project}/sub/key.pem"
 
 
 @pytest.mark.parametrize(
@@ -185,9 +193,64 @@ def test_globs_meet_patterns(patterns: list[str], glob: str, found: bool) -> Non
     assert PathPatterns(patterns, root="/r").meets(glob) is found
 
 
-def test_wildcards_that_match_dots() -> None:
-    """A wildcard of find means names that start with a dot too."""
-    assert PathPatterns([".env"], root="/r").meets("/r/**/*nv", dots=True)
+def test_a_glob_below_a_named_folder_is_found_only_when_asked_for() -> None:
+    """A glob may lead through a folder that a pattern names; its own name may still be none that is meant."""
+    patterns = PathPatterns(["secrets"], root="/r")
+    assert patterns.meets("/r/secrets/*.py")
+    assert not patterns.meets("/r/secrets/*.py", below=False)
+
+
+def test_names_below_may_be_filtered(project: Path) -> None:
+    """Only names that are taken count, and folders that are passed by are not entered."""
+    patterns = PathPatterns([".env", "*.pem"], root=str(project))
+
+    def find(names: Names) -> object:
+        return patterns.find(".", str(project), contains=True, existing=True, names=names)
+
+    assert find(Names(((True, "*.py"),))) is None
+    assert find(Names(((True, "*.p*"),))) == f"{project}/sub/key.pem"
+    assert find(Names(((False, ".env"),), ("sub",))) is None
+    assert find(Names((), ("sub",))) == f"{project}/.env"
+
+
+def test_the_last_name_rule_that_matches_decides() -> None:
+    """As grep has it; what no rule matches counts unless the first rule takes in."""
+    assert [Names(((True, "*.c"), (False, "x*"))).takes(name) for name in ("a.c", "x.c", "a.h")] == [True, False, False]
+    assert [Names(((False, "x*"), (True, "*.c"))).takes(name) for name in ("x.c", "x.h", "a.h")] == [True, False, True]
+
+
+def test_folders_that_are_taken_back_are_not_looked_into(project: Path) -> None:
+    """A negation at the end prunes its folders; one that is followed by a pattern, or covers only some, does not."""
+    certificate = project / "node_modules" / "x" / "ca.pem"
+    certificate.parent.mkdir(parents=True)
+    certificate.write_text("public")
+    (project / "sub" / "key.pem").unlink()
+
+    def find(*patterns: str) -> object:
+        found = PathPatterns(patterns, root=str(project))
+        return found.find(".", str(project), contains=True, existing=True)
+
+    assert find("*.pem", "!**/node_modules/**") is None
+    assert find("*.pem", "!node_modules") is None
+    assert find("*.pem", "!node_modules/*.pem") == str(certificate)
+    assert find("*.pem", "!node_modules", "ca.pem") == str(certificate)
+    assert not PathPatterns(["*.pem", "!node_modules"], root=str(project)).meets(f"{project}/node_modules/x/*.pem")
+
+
+def test_a_pruned_tree_may_be_large_and_another_is_unknown(tmp_path: Path) -> None:
+    """What is pruned is never counted; too many names elsewhere are no answer, unless the file comes first."""
+    large = tmp_path / "node_modules"
+    large.mkdir()
+    for index in range(TREE_LIMIT + 1):
+        (large / str(index)).touch()
+
+    def find(*patterns: str) -> object:
+        return PathPatterns(patterns, root=str(tmp_path)).find(".", str(tmp_path), contains=True, existing=True)
+
+    assert find(".env", "!node_modules") is None
+    assert isinstance(find(".env"), Unknown)
+    (tmp_path / ".env").touch()
+    assert find(".env") == f"{tmp_path}/.env"
 
 
 @pytest.mark.parametrize("text", ["", "!", "/", "  ", "a\nb", "a\0b", "[a"])

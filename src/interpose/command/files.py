@@ -5,18 +5,22 @@ Knows: the common file tools. Does not know: folders, the filesystem, programs t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from interpose.command.options import NO_OPTIONS, Options, Parsed, parse_options, plain
+from interpose.command.archives import tar_files, unzip_files, zip_files
+from interpose.command.filters import grep_names, ripgrep_names
+from interpose.command.options import NO_OPTIONS, Options, Parsed, parse_options
 from interpose.command.reading import Access, Depth, Word
-
-
-class Use(NamedTuple):
-    """One word that names a file, and what happens to it."""
-
-    word: Word
-    access: Access
-    depth: Depth = "file"
+from interpose.command.transfers import (
+    copied_files,
+    curl_files,
+    docker_files,
+    kubectl_files,
+    openssl_files,
+    settings_files,
+    ssh_files,
+    wget_files,
+)
+from interpose.command.uses import Use, inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class Tool:
         operands: what happens to each operand.
         skip: how many operands ahead of the files are something else.
         skip_unless: options that take the place of the skipped operands.
-        deep: options that make it reach below folders; ("*",) always.
+        deep: options that make it reach below folders, ("*",) always; `reach` is how far.
         writes: options whose value is written; `reads` likewise.
         also: further accesses of each operand.
     """
@@ -38,6 +42,7 @@ class Tool:
     skip: int = 0
     skip_unless: tuple[str, ...] = ()
     deep: tuple[str, ...] = ()
+    reach: Depth = "tree"
     writes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     also: tuple[Access, ...] = ()
@@ -63,7 +68,14 @@ _RIPGREP = Tool(
     skip_unless=("-e", "-f", "--regexp", "--file", "--files"),
     reads=("-f", "--file"),
 )
-_MODE = Tool("write", Options.of("", "reference from"), skip=1, skip_unless=("--reference",), deep=_RECURSIVE)
+_MODE = Tool(
+    "write",
+    Options.of("", "reference from"),
+    skip=1,
+    skip_unless=("--reference",),
+    deep=_RECURSIVE,
+    reach="existing",
+)
 _EDITOR = Tool("read", Options.of("cSuUTtpsw"), also=("write",))
 _SUM = _read("", "", reads=("-c", "--check"))
 
@@ -109,7 +121,7 @@ TOOLS: dict[str, Tool] = {
     "mkdir": Tool("write", Options.of("m", "mode")),
     "mkfifo": Tool("write", Options.of("m", "mode")),
     "mknod": Tool("write", Options.of("m", "mode")),
-    "setfacl": Tool("write", Options.of("mMxX", "modify remove set"), deep=("-R",)),
+    "setfacl": Tool("write", Options.of("mMxX", "modify remove set"), deep=("-R",), reach="existing"),
     "rm": Tool("remove", Options.of(), deep=_RECURSIVE),
     "rmdir": Tool("remove", Options.of()),
     "unlink": Tool("remove", Options.of()),
@@ -140,12 +152,17 @@ def _tool(name: str, tool: Tool, words: Sequence[Word]) -> list[Use]:
     parsed = parse_options(words, tool.takes)
     skip = 0 if tool.skip_unless and parsed.has(*tool.skip_unless) else tool.skip
     operands = parsed.operands[skip:]
-    depth: Depth = "tree" if tool.deep == ("*",) or parsed.has(*tool.deep) else "file"
+    depth: Depth = tool.reach if tool.deep == ("*",) or parsed.has(*tool.deep) else "file"
+    names = grep_names(parsed) if tool is _GREP else None
     if tool is _RIPGREP:
-        depth = "tree" if parsed.has("--hidden", "-u", "--no-ignore", "-.") else "visible"
+        if parsed.has("--files"):
+            return [Use(word, "read") for word in parsed.values(*tool.reads)]
+        names = ripgrep_names(parsed) if name == "rg" else None
+        hidden = parsed.has("--hidden", "-u", "--no-ignore", "-.") or (names is not None and names.takes_in)
+        depth = "tree" if hidden else "visible"
     if tool.operands == "read" and depth != "file" and not operands:
         operands = [Word(".")]
-    uses = [Use(word, access, depth) for word in operands for access in (tool.operands, *tool.also)]
+    uses = [Use(word, access, depth, names) for word in operands for access in (tool.operands, *tool.also)]
     uses += [Use(word, "write") for word in parsed.values(*tool.writes)]
     uses += [Use(word, "read") for word in parsed.values(*tool.reads)]
     if name == "uniq" and len(operands) > 1:
@@ -176,20 +193,7 @@ def _targets(parsed: Parsed) -> tuple[list[Word], list[Word]]:
         if len(sources) < 2:
             return sources, []
         folders = [sources.pop()]
-    inside = [_inside(folder, source) for folder in folders for source in sources]
-    return sources, [*folders, *inside]
-
-
-def _inside(folder: Word, source: Word) -> Word:
-    name = source.text.rstrip("/").rsplit("/", 1)[-1]
-    name = name.rsplit(":", 1)[-1] if _remote(source) else name
-    text = f"{folder.text.rstrip('/')}/{name}"
-    if folder.dynamic or source.dynamic:
-        return Word(text, dynamic=True, prefix=folder.prefix, many=folder.many or source.many)
-    if folder.pattern is None and source.pattern is None:
-        return Word(text)
-    inner = (source.pattern or name).rstrip("/").rsplit("/", 1)[-1]
-    return Word(text, pattern=f"{(folder.pattern or folder.text).rstrip('/')}/{inner}")
+    return sources, [*folders, *(inside(folder, source) for folder in folders for source in sources)]
 
 
 def _copy(words: Sequence[Word]) -> list[Use]:
@@ -220,26 +224,6 @@ def _install(words: Sequence[Word]) -> list[Use]:
         return [Use(word, "write") for word in parsed.operands]
     sources, written = _targets(parsed)
     return [*(Use(word, "read") for word in sources), *(Use(word, "write") for word in written)]
-
-
-def _remote_copy(words: Sequence[Word]) -> list[Use]:
-    parsed = parse_options(words, Options.of("cDFiJloPSXeBfTM", "rsh exclude include filter exclude-from backup-dir"))
-    if len(parsed.operands) < 2:
-        return []
-    *sources, target = parsed.operands
-    uses = [Use(word, "read", "tree") for word in sources if not _remote(word)]
-    if parsed.has("--remove-source-files"):
-        uses += [Use(word, "remove", "tree") for word in sources if not _remote(word)]
-    if _remote(target):
-        return uses
-    if parsed.has("--delete"):
-        uses.append(Use(target, "remove", "tree"))
-    return [*uses, Use(target, "write", "tree"), *(Use(_inside(target, word), "write", "tree") for word in sources)]
-
-
-def _remote(word: Word) -> bool:
-    head = word.text.split("/", 1)[0]
-    return ":" in head or "@" in head
 
 
 def _dd(words: Sequence[Word]) -> list[Use]:
@@ -298,104 +282,6 @@ def _perl(words: Sequence[Word]) -> list[Use]:
     return [Use(word, access) for word in parsed.operands for access in ("read", "write")]
 
 
-def _tar(words: Sequence[Word]) -> list[Use]:
-    if not words:
-        return []
-    old = words[0].plain and not words[0].text.startswith("-")
-    given = [Word("-" + words[0].text), *words[1:]] if old else list(words)
-    if old and "f" in words[0].text and not words[0].text.endswith("f") and len(words) > 1:
-        letters = words[0].text.replace("f", "") + "f"
-        given = [Word("-" + letters), *words[1:]]
-    parsed = parse_options(
-        given, Options.of("fCTXb", "file directory files-from exclude exclude-from strip-components")
-    )
-    folders = parsed.values("-C", "--directory")
-    archives = parsed.values("-f", "--file")
-    place = folders[-1] if folders else Word(".")
-    if parsed.has("-x", "--extract", "--get"):
-        return [*(Use(word, "read") for word in archives), Use(place, "write", "tree")]
-    if parsed.has("-t", "--list"):
-        return [Use(word, "read") for word in archives]
-    uses = [Use(_inside_path(place, word), "read", "tree") for word in parsed.operands]
-    if parsed.has("--remove-files"):
-        uses += [Use(_inside_path(place, word), "remove", "tree") for word in parsed.operands]
-    return [*uses, *(Use(word, "write") for word in archives)]
-
-
-def _inside_path(folder: Word, word: Word) -> Word:
-    if folder.text == "." or word.text.startswith("/"):
-        return word
-    text = f"{folder.text.rstrip('/')}/{word.text}"
-    if folder.dynamic or word.dynamic:
-        return Word(text, dynamic=True, prefix=folder.prefix)
-    return Word(text, pattern=f"{folder.pattern or folder.text}/{word.pattern or word.text}" if word.pattern else None)
-
-
-def _zip(words: Sequence[Word]) -> list[Use]:
-    parsed = parse_options(words, Options.of("xibtPnm"))
-    if not parsed.operands:
-        return []
-    archive, *rest = parsed.operands
-    depth: Depth = "tree" if parsed.has("-r") else "file"
-    return [Use(archive, "write"), *(Use(word, "read", depth) for word in rest)]
-
-
-def _unzip(words: Sequence[Word]) -> list[Use]:
-    parsed = parse_options(words, Options.of("dxP"))
-    if not parsed.operands:
-        return []
-    if parsed.has("-l", "-p", "-t", "-v", "-Z"):
-        return [Use(parsed.operands[0], "read")]
-    folders = parsed.values("-d") or plain(["."])
-    return [Use(parsed.operands[0], "read"), *(Use(word, "write", "tree") for word in folders)]
-
-
-_CURL = Options.of(
-    "oTdFKHXubAecrwmECDPQYyzhUtx",
-    "output upload-file data data-binary data-raw data-urlencode form config header request user cookie cookie-jar "
-    "user-agent url cert key cacert max-time connect-timeout retry proxy referer range write-out output-dir json",
-)
-
-
-def _curl(words: Sequence[Word]) -> list[Use]:
-    parsed = parse_options(words, _CURL)
-    uses = [Use(word, "write") for word in parsed.values("-o", "--output", "-c", "--cookie-jar", "-D")]
-    uses += [Use(word, "read") for word in parsed.values("-T", "--upload-file", "-K", "--config")]
-    folder = (parsed.values("--output-dir") or plain(["."]))[-1]
-    if parsed.has("-O", "--remote-name", "--remote-name-all", "-J"):
-        urls = [*parsed.operands, *parsed.values("--url")]
-        uses += [Use(_inside(folder, _url_name(word)), "write") for word in urls]
-    sent = parsed.values("-d", "--data", "--data-binary", "--data-urlencode", "-F", "--form", "--json")
-    for word in sent:
-        at = max(word.text.find("@"), word.text.find("<"))
-        if at >= 0:
-            uses.append(Use(Word(word.text[at + 1 :].split(";", 1)[0], word.dynamic), "read"))
-    return uses
-
-
-def _url_name(word: Word) -> Word:
-    path = word.text.split("?", 1)[0].split("#", 1)[0]
-    return Word(path.rsplit("/", 1)[-1] or "index.html", word.dynamic)
-
-
-_WGET = Options.of(
-    "oOaiPUeBtTwQAR",
-    "output-file output-document append-output input-file directory-prefix user-agent execute header post-file "
-    "post-data body-file tries timeout",
-)
-
-
-def _wget(words: Sequence[Word]) -> list[Use]:
-    parsed = parse_options(words, _WGET)
-    named = parsed.values("-O", "--output-document")
-    uses = [Use(word, "write") for word in (*named, *parsed.values("-o", "--output-file", "-a", "--append-output"))]
-    uses += [Use(word, "read") for word in parsed.values("-i", "--input-file", "--post-file", "--body-file")]
-    if not named:
-        folder = (parsed.values("-P", "--directory-prefix") or plain(["."]))[-1]
-        uses += [Use(_inside(folder, _url_name(word)), "write") for word in parsed.operands]
-    return uses
-
-
 def _patch(words: Sequence[Word]) -> list[Use]:
     parsed = parse_options(words, Options.of("pidoBDFrVYz", "strip input directory output reject-file"))
     uses = [Use(word, "read") for word in (*parsed.values("-i", "--input"), *parsed.operands[1:])]
@@ -409,22 +295,32 @@ _SPECIAL: dict[str, Callable[[Sequence[Word]], list[Use]]] = {
     "mv": _move,
     "ln": _link,
     "install": _install,
-    "rsync": _remote_copy,
-    "scp": _remote_copy,
+    "rsync": copied_files,
+    "scp": copied_files,
     "dd": _dd,
+    "docker": docker_files,
+    "podman": docker_files,
+    "nerdctl": docker_files,
+    "openssl": openssl_files,
+    "kubectl": kubectl_files,
+    "oc": kubectl_files,
+    "node": settings_files,
+    "bun": settings_files,
+    "deno": settings_files,
+    "ssh": ssh_files,
     "sed": _sed,
     "gsed": _sed,
     "awk": _awk,
     "gawk": _awk,
     "mawk": _awk,
     "perl": _perl,
-    "tar": _tar,
-    "gtar": _tar,
-    "bsdtar": _tar,
-    "zip": _zip,
-    "unzip": _unzip,
-    "curl": _curl,
-    "wget": _wget,
+    "tar": tar_files,
+    "gtar": tar_files,
+    "bsdtar": tar_files,
+    "zip": zip_files,
+    "unzip": unzip_files,
+    "curl": curl_files,
+    "wget": wget_files,
     "patch": _patch,
     "uniq": _uniq,
     "xxd": _xxd,

@@ -3,6 +3,7 @@
 Knows: commands, files, doubts, the budget. Does not know: how anything is found.
 """
 
+from interpose.command.globs import Names
 from interpose.command.places import file_uses
 from interpose.command.reading import Access, Depth, FileUse, Reading, SimpleCommand, Word
 from interpose.command.state import State
@@ -41,9 +42,13 @@ class Findings:
         if use.path not in _HARMLESS_DEVICES and not use.path.startswith("/dev/fd/"):
             self._files[use] = None
 
-    def use(self, word: Word, access: Access, by: str, state: State, depth: Depth = "file") -> None:
-        """Notes the file that a word names, seen from every folder the shell may be in."""
-        for use in file_uses(word, access, by, state, depth):
+    def use(
+        self, word: Word, access: Access, by: str, state: State, depth: Depth = "file", names: Names | None = None
+    ) -> None:
+        """Notes the file that a word names, seen from every folder the shell may be in; none in a remote place."""
+        if state.remote:
+            return
+        for use in file_uses(word, access, by, state, depth, names):
             self.file(use)
 
     def spent(self, steps: int) -> bool:

@@ -60,6 +60,8 @@ def git_files(call: GitCall) -> list[tuple[Word, Access, Depth]]:
         case "stash" if not operands or operands[0].text in ("push", "pop", "apply", "save"):
             untracked = parsed.has("-u", "-a", "--include-untracked", "--all")
             return [(here, "write", "tree" if untracked else "tracked")]
+        case "restore" if parsed.has("-S", "--staged") and not parsed.has("-W", "--worktree"):
+            return []
         case name if name in _WRITES:
             return [(word, "write", "tracked") for word in operands]
         case name if name in _READS:

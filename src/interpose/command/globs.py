@@ -3,13 +3,43 @@
 Knows: `*`, `?`, `[…]` inside a segment and `**` for any number of segments. Does not know: files that exist.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 SPECIAL = frozenset("*?[")
 """The characters that make a text a glob."""
 
 _STAR, _ANY = "\0*", "\0?"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Which names below a folder count, as grep's `--include`, `--exclude` and `--exclude-dir` say it.
+
+    `rules` are (counts, glob) of file names, the last that matches decides; a name that none matches counts unless
+    the first rule is one that takes in. Folders whose name is one of `folders` (globs) are not entered.
+    """
+
+    rules: tuple[tuple[bool, str], ...] = ()
+    folders: tuple[str, ...] = ()
+
+    @property
+    def takes_in(self) -> bool:
+        """Whether some rule takes names in, so that they are looked for."""
+        return any(counts for counts, _ in self.rules)
+
+    def takes(self, name: str) -> bool:
+        """Whether a file of that name counts."""
+        for counts, glob in reversed(self.rules):
+            if fnmatchcase(name, glob):
+                return counts
+        return not self.rules or not self.rules[0][0]
+
+    def enters(self, name: str) -> bool:
+        """Whether a folder of that name is entered."""
+        return not any(fnmatchcase(name, glob) for glob in self.folders)
 
 
 def is_glob(text: str) -> bool:
@@ -22,16 +52,15 @@ def escape(text: str) -> str:
     return "".join(f"[{character}]" if character in SPECIAL else character for character in text)
 
 
-def meet(left: str, right: str, *, dots: bool = False) -> bool:
+def meet(left: str, right: str) -> bool:
     """Whether some path matches both globs; a character class counts as any character.
 
-    Unless `dots`, a segment of `left` that starts with a wildcard matches no name that starts with a dot.
+    A segment of `left` that starts with a wildcard matches no name that starts with a dot, as in a shell.
     """
-    names_meet = _names_meet if dots else _shell_names_meet
-    return _paths_meet(left.strip("/").split("/"), right.strip("/").split("/"), names_meet)
+    return _paths_meet(left.strip("/").split("/"), right.strip("/").split("/"))
 
 
-def _paths_meet(left: Sequence[str], right: Sequence[str], names_meet: Callable[[str, str], bool]) -> bool:
+def _paths_meet(left: Sequence[str], right: Sequence[str]) -> bool:
     """Dynamic programming over both lists of segments."""
     rows, columns = len(left), len(right)
     reach = [[False] * (columns + 1) for _ in range(rows + 1)]
@@ -45,7 +74,7 @@ def _paths_meet(left: Sequence[str], right: Sequence[str], names_meet: Callable[
                 and column < columns
                 and "**" not in (left[row], right[column])
                 and reach[row + 1][column + 1]
-                and names_meet(left[row], right[column])
+                and _shell_names_meet(left[row], right[column])
             )
     return reach[0][0]
 

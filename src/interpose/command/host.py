@@ -6,6 +6,7 @@ Knows: the protocol. Does not know: syntax, programs.
 from collections.abc import Sequence
 from typing import Protocol
 
+from interpose.command.globs import Names
 from interpose.command.reading import Access, Depth, FileUse, SimpleCommand, Word
 from interpose.command.state import After, State, Value, same
 
@@ -29,7 +30,9 @@ class Host(Protocol):
         """Notes a file."""
         ...
 
-    def use(self, word: Word, access: Access, by: str, state: State, depth: Depth = "file") -> None:
+    def use(
+        self, word: Word, access: Access, by: str, state: State, depth: Depth = "file", names: Names | None = None
+    ) -> None:
         """Notes the file that a word names."""
         ...
 

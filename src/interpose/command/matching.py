@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import iglob
 from itertools import islice
+from pathlib import Path
 
 from interpose.command.git import GLOBAL
 from interpose.command.options import may_be_option, parse_options
@@ -146,10 +147,9 @@ def match_paths(reading: Reading, patterns: PathPatterns, access: Iterable[Acces
         if use.access not in wanted:
             continue
         found = _uses(use, patterns)
-        if found:
-            return Found(use.by)
-        if found is None and doubt is None:
-            doubt = Unknown(f"which files {use.by!r} uses cannot be told ({use.path})")
+        if isinstance(found, str):
+            return Found(use.by, patterns.short(found))
+        doubt = doubt or found
     if doubt is not None:
         return doubt
     return Unknown(reading.unknown[0]) if reading.unknown else NotFound()
@@ -269,36 +269,49 @@ def _compatible(word: Word, wanted: str) -> bool:
     return wanted.startswith(word.prefix) and wanted.endswith(word.suffix)
 
 
-def _uses(use: FileUse, patterns: PathPatterns) -> bool | None:
-    """Whether the use touches a file meant; None when that cannot be told."""
+def _uses(use: FileUse, patterns: PathPatterns) -> str | Unknown | None:
+    """A file meant that the use touches; Unknown when that cannot be told."""
     if use.dynamic:
-        return None
-    if use.pattern is not None and _is_every_name(use):
-        return _below_glob(use, use.pattern, patterns)
+        return Unknown(f"which files {use.by!r} uses cannot be told ({use.path})")
     if use.pattern is not None:
-        return patterns.meets(use.pattern, dots=use.depth == "tree") or _below_glob(use, use.pattern, patterns)
-    if use.depth == "file":
-        return patterns.match(use.path, "/")
-    if use.depth == "visible":
-        return patterns.match_visible(use.path, "/")
-    if use.depth == "tracked":
-        return patterns.match_tracked(use.path, "/")
-    return patterns.match(use.path, "/", contains=True, existing=use.access == "read")
+        if not _is_every_name(use.pattern) and patterns.meets(use.pattern):
+            return use.path
+        return _found_by_glob(use, use.pattern, patterns)
+    return _find(use, use.path, patterns)
 
 
-def _is_every_name(use: FileUse) -> bool:
+def _find(use: FileUse, path: str, patterns: PathPatterns) -> str | Unknown | None:
+    match use.depth:
+        case "file":
+            return patterns.find(path, "/")
+        case "visible":
+            return patterns.find(path, "/", contains=True, existing=True, visible=True, names=use.names)
+        case "tracked":
+            return patterns.find_tracked(path, "/")
+        case "existing":
+            return patterns.find(path, "/", contains=True, existing=True, names=use.names)
+        case "tree":
+            there = use.access == "read" or (use.access == "remove" and Path(path).is_dir())
+            return patterns.find(path, "/", contains=True, existing=there, names=use.names)
+
+
+def _is_every_name(pattern: str) -> bool:
     """Whether a glob says nothing about the names it means, as in `rm *`: only those that are there tell."""
-    return use.pattern is not None and set(use.pattern.rsplit("/", 1)[-1]) <= {"*", "?"} and use.depth != "tree"
+    return set(pattern.rsplit("/", 1)[-1]) <= {"*", "?"}
 
 
-def _below_glob(use: FileUse, pattern: str, patterns: PathPatterns) -> bool | None:
+def _found_by_glob(use: FileUse, pattern: str, patterns: PathPatterns) -> str | Unknown | None:
     """Whether the glob finds now a file meant, or a folder that holds one."""
-    if use.depth == "file" and not _is_every_name(use):
-        return False
-    answers = [
-        patterns.match(path, "/", contains=use.depth != "file", existing=use.access == "read")
-        for path in islice(iglob(pattern, recursive=True), GLOB_LIMIT)  # noqa: PTH207 - a whole path, not a folder's glob
-    ]
-    if any(answers):
-        return True
-    return None if None in answers or len(answers) == GLOB_LIMIT else False
+    if use.depth == "file" and not _is_every_name(pattern):
+        return None
+    count = 0
+    doubt: Unknown | None = None
+    for path in islice(iglob(pattern, recursive=True), GLOB_LIMIT):  # noqa: PTH207 - a whole path, not a folder's glob
+        count += 1
+        found = _find(use, path, patterns)
+        if isinstance(found, str):
+            return found
+        doubt = doubt or found
+    if count == GLOB_LIMIT:
+        return Unknown(f"{use.path} means too many files to look at")
+    return doubt

@@ -8,6 +8,7 @@ import posixpath
 from typing import Final
 
 from interpose.command.files import TOOLS
+from interpose.command.launchers import launch
 from interpose.command.reading import SimpleCommand
 from interpose.command.wrappers import SHELLS, WRAPPERS
 
@@ -17,8 +18,8 @@ _BUILTINS: Final = (
     "type typeset ulimit umask unalias unset wait"
 )
 _FILE_TOOLS: Final = (
-    "awk bsdtar cp curl dd fd find gawk gcp git gsed gtar install ln ls mawk mv parallel patch rsync scp sed tar tree "
-    "uniq unzip wget which xargs xxd zip"
+    "awk bsdtar cp curl dd fd find gawk gcp git gsed gtar install ln ls mawk mv parallel patch rsync scp sed tar tmux "
+    "tree uniq unzip wget which xargs xxd zip"
 )
 _TELLERS: Final = (
     "basename cal date df dirname du expr factor groups hostname id locale logname nproc printenv ps realpath readlink "
@@ -41,7 +42,7 @@ def opaque_name(command: SimpleCommand) -> str | None:
         return _script(command)
     if "/" in command.program.text and not _is_system(command.program.text):
         return command.program.text
-    return None if name in _UNDERSTOOD else name
+    return None if name in _UNDERSTOOD or launch(name, command.words) is not None else name
 
 
 def _script(command: SimpleCommand) -> str | None:

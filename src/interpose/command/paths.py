@@ -16,10 +16,9 @@ from urllib.parse import unquote, urlsplit
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from interpose.command.gitindex import tracked_below
-from interpose.command.globs import is_glob, meet
-
-TREE_LIMIT = 20_000
-"""How many names below a folder are looked at before the answer is `None`, cannot tell."""
+from interpose.command.globs import Names, is_glob, meet
+from interpose.command.trees import is_below, paths_below
+from interpose.contracts.decisions import Unknown
 
 _HOME = re.compile(r"^(?:~|\$HOME|\$\{HOME\})(?=/|$)")
 _OWN_CWD = re.compile(r"^/proc/(?:self|thread-self|self/task/[^/]+)/cwd(?=/|$)")
@@ -126,48 +125,70 @@ class PathPatterns:
         parsed = [PathPattern.parse(text) for text in patterns]
         self._patterns = tuple(form for pattern in parsed for form in self._compile(pattern))
         self._literals = tuple(form.literal for form in self._patterns if form.literal and not form.negated)
+        last = max((index for index, form in enumerate(self._patterns) if not form.negated), default=-1)
+        self._last_negations = self._patterns[last + 1 :]
 
     def match(self, path: str, cwd: str, *, contains: bool = False, existing: bool = False) -> bool | None:
-        """Whether `path`, relative to `cwd`, is one of the files meant.
+        """As `find`, for those who need no name: None when that cannot be told."""
+        found = self.find(path, cwd, contains=contains, existing=existing)
+        return None if isinstance(found, Unknown) else found is not None
 
-        With `contains`, also whether a file meant is below `path`: one that exists, or (unless `existing`) one whose
-        place a pattern names without globs. None when there are too many files below it to look at.
+    def find(
+        self,
+        path: str,
+        cwd: str,
+        *,
+        contains: bool = False,
+        existing: bool = False,
+        visible: bool = False,
+        names: Names | None = None,
+    ) -> str | Unknown | None:
+        """The canonical path of a file meant that `path`, relative to `cwd`, is; None when it is none.
+
+        With `contains`, also of one below `path`: one that exists, or (unless `existing`) one whose place a pattern
+        names without globs. Of those below, with `visible` names that start with a dot do not count, and with `names`
+        those alone that it takes. Folders that the last patterns take back whole are not looked into. Unknown when
+        there are too many files below.
         """
         canonical = canonical_path(path, cwd=cwd, home=self._home, blind=self._blind)
         if self._matches(canonical) or self._is_hard_link(canonical):
-            return True
+            return canonical
         if not contains:
-            return False
-        if not existing and any(_is_below(literal, canonical) for literal in self._literals):
-            return True
-        return self._walk(canonical, visible=False)
+            return None
+        if not existing:
+            named = (one for one in self._literals if is_below(one, canonical) and self._matches(one))
+            found = next((one for one in named if names is None or names.takes(posixpath.basename(one))), None)
+            if found is not None:
+                return found
+        return self._walk(canonical, visible=visible, names=names)
 
-    def match_visible(self, path: str, cwd: str) -> bool | None:
-        """As `match` with `contains` and `existing`, but names below `path` that start with a dot do not count."""
+    def find_tracked(self, path: str, cwd: str) -> str | Unknown | None:
+        """As `find` with `contains`, but of the files below `path` those alone count that git tracks."""
         canonical = canonical_path(path, cwd=cwd, home=self._home, blind=self._blind)
         if self._matches(canonical) or self._is_hard_link(canonical):
-            return True
-        return self._walk(canonical, visible=True)
-
-    def match_tracked(self, path: str, cwd: str) -> bool | None:
-        """As `match` with `contains`, but of the files below `path` those alone count that git tracks."""
-        canonical = canonical_path(path, cwd=cwd, home=self._home, blind=self._blind)
-        if self._matches(canonical) or self._is_hard_link(canonical):
-            return True
+            return canonical
         tracked = tracked_below(canonical)
         if tracked is None:
-            return self._walk(canonical, visible=False)
-        return any(self._matches(canonical_path(name, cwd="/", blind=self._blind)) for name in tracked)
+            return self._walk(canonical)
+        paths = (canonical_path(name, cwd="/", blind=self._blind) for name in tracked)
+        return next((path for path in paths if self._matches(path)), None)
 
-    def meets(self, pattern: str, *, dots: bool = False) -> bool:
+    def short(self, path: str) -> str:
+        """`path` for people: as it is seen from the root, where it is below it."""
+        return _relative(path, self._root) or path
+
+    def meets(self, pattern: str, *, below: bool = True) -> bool:
         """Whether the absolute glob `pattern` could mean one of the files; sure never to miss one by its name.
 
-        `dots` says whether its wildcards match a leading dot, as find's do and a shell's do not.
+        With `below`, also whether it could mean one inside a folder that a pattern names. As in a shell a wildcard
+        does not match a leading dot.
         """
         head, tail = _split_glob(pattern)
         glob = posixpath.join(canonical_path(head, cwd="/", blind=self._blind), tail)
         glob = unicodedata.normalize("NFC", glob.casefold() if self._blind else glob)
-        return any(not form.negated and form.meets(glob, self._root, dots=dots) for form in self._patterns)
+        if self._is_taken_back(canonical_path(head, cwd="/", blind=self._blind)):
+            return False
+        return any(not form.negated and form.meets(glob, self._root, below=below) for form in self._patterns)
 
     def _compile(self, pattern: PathPattern) -> Iterable["_Form"]:
         text = unicodedata.normalize("NFC", pattern.text.casefold() if self._blind else pattern.text)
@@ -183,16 +204,17 @@ class PathPatterns:
         floating = "/" not in plain or plain.startswith("**/")
         bare = plain.removeprefix("**/").lstrip("/")
         literal = None if is_glob(bare) else canonical_path(bare, cwd=self._root, blind=self._blind)
-        spec = GitIgnoreSpecPattern(text)
-        yield _Form(pattern.negated, spec, "floating" if floating else "rooted", literal, text.strip("/"))
+        scope = "floating" if floating else "rooted"
+        yield _Form(pattern.negated, GitIgnoreSpecPattern(text), scope, literal, text.strip("/"), _whole(text))
 
     def _absolute(self, text: str, negated: bool) -> "_Form":
         head, tail = _split_glob(absolute_path(text, cwd=self._root, home=self._home))
         path = posixpath.join(canonical_path(head, cwd="/", blind=self._blind), tail)
         literal = None if tail else path
-        return _Form(negated, GitIgnoreSpecPattern(path), "absolute", literal, path.strip("/"))
+        return _Form(negated, GitIgnoreSpecPattern(path), "absolute", literal, path.strip("/"), _whole(path))
 
     def _matches(self, canonical: str) -> bool:
+        """Whether the last pattern that means the path takes it in."""
         relative = _relative(canonical, self._root)
         decided = False
         for form in self._patterns:
@@ -206,49 +228,55 @@ class PathPatterns:
             return False
         return any(same_file(canonical, literal) and self._matches(literal) for literal in self._literals)
 
-    def _walk(self, folder: str, *, visible: bool) -> bool | None:
-        seen = 0
-        waiting = [folder]
-        while waiting:
-            try:
-                entries = list(os.scandir(waiting.pop()))
-            except OSError:
-                continue
-            for entry in entries:
-                seen += 1
-                if seen > TREE_LIMIT:
-                    return None
-                if visible and entry.name.startswith("."):
-                    continue
-                path = unicodedata.normalize("NFC", entry.path.casefold() if self._blind else entry.path)
-                if self._matches(path):
-                    return True
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-        return False
+    def _is_taken_back(self, folder: str) -> bool:
+        """Whether the patterns after the last that takes in take back everything in this folder."""
+        relative = _relative(folder, self._root)
+        return any(form.covers(folder, relative) for form in self._last_negations)
+
+    def _walk(self, folder: str, *, visible: bool = False, names: Names | None = None) -> str | Unknown | None:
+        for path in paths_below(folder, visible=visible, names=names, skips=self._skips):
+            if path is None:
+                return Unknown(f"there are too many files below {folder} to look at")
+            form = unicodedata.normalize("NFC", path.casefold() if self._blind else path)
+            if self._matches(form):
+                return path
+        return None
+
+    def _skips(self, folder: str) -> bool:
+        return self._is_taken_back(unicodedata.normalize("NFC", folder.casefold() if self._blind else folder))
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One compiled pattern: where it counts from, its place when it names one, and its text as a glob."""
+    """One compiled pattern: where it counts from, its place when it names one, its text as a glob, and the folders
+    that it means with all that is in them (`whole`).
+    """
 
     negated: bool
     spec: GitIgnoreSpecPattern
     scope: str
     literal: str | None
     glob: str
+    whole: GitIgnoreSpecPattern
 
     def matches(self, canonical: str, relative: str | None) -> bool:
         """Whether the canonical path matches; `relative` is it seen from the root, None outside."""
+        return self._matches(self.spec, canonical, relative)
+
+    def covers(self, folder: str, relative: str | None) -> bool:
+        """Whether the pattern means everything in the folder, whatever its name; paths as in `matches`."""
+        return self._matches(self.whole, folder, relative)
+
+    def _matches(self, spec: GitIgnoreSpecPattern, canonical: str, relative: str | None) -> bool:
         if self.scope == "rooted" and relative is None:
             return False
         seen = canonical[1:] if relative is None or self.scope == "absolute" else relative
         if not seen:
             return False
-        return self.spec.match_file(seen) is not None or self.spec.match_file(seen + "/") is not None
+        return spec.match_file(seen) is not None or spec.match_file(seen + "/") is not None
 
-    def meets(self, glob: str, root: str, *, dots: bool) -> bool:
-        """Whether the absolute `glob` can mean a file of this pattern."""
+    def meets(self, glob: str, root: str, *, below: bool) -> bool:
+        """Whether the absolute `glob` can mean a file of this pattern, or with `below` one inside its folder."""
         match self.scope:
             case "absolute":
                 own = "/" + self.glob
@@ -256,7 +284,7 @@ class _Form:
                 own = "**/" + self.glob.removeprefix("**/")
             case _:
                 own = posixpath.join(root, self.glob)
-        return meet(glob, own, dots=dots) or meet(glob, own + "/**", dots=dots)
+        return meet(glob, own) or (below and meet(glob, own + "/**"))
 
 
 def _relative(canonical: str, root: str) -> str | None:
@@ -266,8 +294,9 @@ def _relative(canonical: str, root: str) -> str | None:
     return canonical[len(prefix) :] if canonical.startswith(prefix) else None
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+def _whole(text: str) -> GitIgnoreSpecPattern:
+    """The pattern of the folders of which `text` means everything: a pattern that means a folder means all in it."""
+    return GitIgnoreSpecPattern(text.removesuffix("/**") or text)
 
 
 def _split_glob(path: str) -> tuple[str, str]:

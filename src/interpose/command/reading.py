@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from interpose.command.globs import Names
 from interpose.command.paths import canonical_path
 from interpose.contracts.decisions import Unknown
 
@@ -15,9 +16,9 @@ Access: TypeAlias = Literal["read", "write", "remove"]
 
 ACCESSES: frozenset[Access] = frozenset({"read", "write", "remove"})
 
-Depth: TypeAlias = Literal["file", "visible", "tree", "tracked"]
-"""How far a use reaches below its path: not at all, to files whose names start without a dot, everywhere, or to the
-files that git tracks."""
+Depth: TypeAlias = Literal["file", "visible", "tree", "existing", "tracked"]
+"""How far a use reaches below its path: not at all, to files whose names start without a dot, everywhere (to files
+that it makes there too), to the files that are there now, or to the files that git tracks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class FileUse:
         depth: how far below `path` the use reaches.
         dynamic: whether the path is not known before the command runs.
         pattern: the absolute path as a glob, or None when it names one file.
+        names: which names below `path` count, or None when all do.
     """
 
     path: str
@@ -87,6 +89,7 @@ class FileUse:
     depth: Depth = "file"
     dynamic: bool = False
     pattern: str | None = None
+    names: Names | None = None
 
     @property
     def canonical(self) -> str:
@@ -116,9 +119,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was asked for is there. `command` is the command that does it, for people."""
+    """What was asked for is there. `command` is the command that does it, `file` the file it does it to, for people."""
 
     command: str
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

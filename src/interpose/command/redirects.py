@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tree_sitter import Node
 
+from interpose.command.globs import Names
 from interpose.command.reading import Access, Depth, Word
 from interpose.command.state import Piece, State, Stdin
 from interpose.command.syntax import rest_of_line, source
@@ -16,7 +17,9 @@ from interpose.command.words import Scope, heredoc_parts, known, read_value, rea
 class FileScope(Scope, Protocol):
     """A scope that also takes files."""
 
-    def use(self, word: Word, access: Access, by: str, state: State, depth: Depth = "file") -> None:
+    def use(
+        self, word: Word, access: Access, by: str, state: State, depth: Depth = "file", names: Names | None = None
+    ) -> None:
         """Notes the file that a word names."""
         ...
 

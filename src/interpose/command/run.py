@@ -9,17 +9,20 @@ from dataclasses import replace
 from interpose.command.builtin import Builtins
 from interpose.command.files import tool_files
 from interpose.command.git import GitCall, git_call, git_files
+from interpose.command.globs import Names
 from interpose.command.host import Host, run_joined, run_text
+from interpose.command.launchers import Launch, launch
 from interpose.command.options import Options, parse_options
 from interpose.command.patches import read_patch
 from interpose.command.places import moved
-from interpose.command.reading import ACCESSES, FileUse, SimpleCommand, Word
+from interpose.command.reading import ACCESSES, SimpleCommand, Word
 from interpose.command.state import After, Piece, State, Stdin, same
 from interpose.command.words import value_of
 from interpose.command.wrappers import (
     OTHER_SHELLS,
     SHELLS,
     WRAPPERS,
+    Inner,
     find_call,
     shell_call,
     unwrap,
@@ -31,6 +34,9 @@ _RESERVED = frozenset({"{", "}", "!", "[[", "]]", "then", "else", "fi", "do", "d
 _APPLY_PATCH = frozenset({"apply_patch", "applypatch"})
 _XARGS = Options.of("adEILnPs", "arg-file delimiter max-args max-procs max-chars process-slot-var")
 _ENV = Options.of("uCaS", "unset chdir argv0 split-string")
+_TYPED = {"Enter": "\n", "KPEnter": "\n", "C-m": "\n", "C-j": "\n", "Space": " ", "Tab": "\t"}
+"""Keys that tmux writes as words."""
+
 _FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 _PARALLEL = Options.of("jaISNnLCd", "jobs arg-file delay joblog results timeout retries colsep sshlogin")
 
@@ -48,6 +54,7 @@ class Runner:
             "gfind": self._find,
             "git": self._git,
             "watch": self._watch,
+            "tmux": self._tmux,
             "fd": self._fd,
             "fdfind": self._fd,
             "su": self._dash_c,
@@ -87,9 +94,9 @@ class Runner:
 
     def _within(self, name: str, command: SimpleCommand, state: State) -> After:
         """A word that runs the rest in this very shell."""
-        inner = unwrap(name, command.words)
+        inner = unwrap(WRAPPERS[name], command.words)
         if inner.uncertain:
-            self._dynamic_inner(command)
+            self._dynamic_inner(command, state)
             state.forget_all()
             state.cwds = None
         for word in inner.writes:
@@ -104,18 +111,21 @@ class Runner:
         changed = state.copy()
         changed.forget_all()
         changed.cwds = None
-        self._any_file(words[0].text, words[0].text)
+        self._any_file(words[0].text, words[0].text, state)
         return same(changed)
 
-    def _any_file(self, path: str, by: str) -> None:
+    def _any_file(self, path: str, by: str, state: State) -> None:
         """Notes that any file may be used in any way."""
         for access in sorted(ACCESSES):
-            self._host.file(FileUse(path, access, by, dynamic=True))
+            self._host.use(Word(path, dynamic=True), access, by, state)
 
     # Programs.
 
     def _program(self, name: str, command: SimpleCommand, state: State) -> None:
-        if name in WRAPPERS:
+        launched = None if name == "tmux" else launch(name, command.words)
+        if launched is not None:
+            self._launched(launched, command, state)
+        elif name in WRAPPERS:
             self._wrapper(name, command, state)
         elif name in SHELLS:
             self._shell(name, command, state)
@@ -126,20 +136,39 @@ class Runner:
         elif name in _APPLY_PATCH or (name == "patch" and state.stdin.kind in ("text", "dynamic")):
             self._patch(command, state)
         for use in tool_files(name, command.words):
-            self._host.use(use.word, use.access, command.text, state, use.depth)
+            self._host.use(use.word, use.access, command.text, state, use.depth, use.names)
 
     def _wrapper(self, name: str, command: SimpleCommand, state: State) -> None:
         if name == "env" and parse_options(command.words, _ENV, permute=False).has("-S", "--split-string"):
             self._host.doubt("env -S splits a text of its own")
             return
-        inner = unwrap(name, command.words)
-        if inner.uncertain:
-            self._dynamic_inner(command)
+        inner = unwrap(WRAPPERS[name], command.words)
+        if name == "flock" and len(inner.words) > 1 and inner.words[0].text in ("-c", "--command"):
+            inner = replace(inner, words=(), texts=(inner.words[1],))
+        self._inner(inner, name, command, state, remote=WRAPPERS[name].remote)
+
+    def _launched(self, found: Launch, command: SimpleCommand, state: State) -> None:
+        inner = unwrap(found.wrapper, found.words)
+        first = inner.words[0] if inner.words else None
+        if command.name == "hatch" and first is not None and first.plain and ":" in first.text:
+            inner = replace(inner, words=(Word(first.text.rpartition(":")[2]), *inner.words[1:]))
+        inner = replace(
+            inner,
+            elsewhere=inner.elsewhere or found.elsewhere,
+            uncertain=inner.uncertain or found.uncertain,
+            reads=(*inner.reads, *found.reads),
+        )
+        self._inner(inner, found.label, command, state, remote=found.wrapper.remote)
+
+    def _inner(self, inner: Inner, name: str, command: SimpleCommand, state: State, *, remote: bool) -> None:
+        """What a program runs: words as a command, texts by a shell."""
         for word in inner.writes:
             self._host.use(word, "write", command.text, state)
-        if not inner.words:
-            return
-        place = state.copy()
+        for word in inner.reads:
+            self._host.use(word, "read", command.text, state)
+        place = _distant(state) if remote else state.copy()
+        if inner.uncertain:
+            self._dynamic_inner(command, place)
         if inner.elsewhere:
             place.cwds = None
         for word in inner.assignments:
@@ -147,15 +176,53 @@ class Runner:
             self._host.set(variable, None if word.dynamic else (Piece("text", value),), place)
             place.exported.add(variable)
         wrappers = (*command.wrappers, name)
-        if name == "flock" and inner.words[0].text in ("-c", "--command") and len(inner.words) > 1:
-            run_text(self._host, inner.words[1], place, "flock -c", wrappers)
-            return
-        self.run(inner.words, place, wrappers, inside=name != "coproc")
+        for text in inner.texts:
+            run_text(self._host, text, _child(place), name, wrappers)
+        if inner.words and inner.joined:
+            run_joined(self._host, inner.words, _child(place), wrappers)
+        elif inner.words:
+            self.run(inner.words, place, wrappers, inside=name != "coproc")
+        elif name == "ssh":
+            self._shell_input(name, place, wrappers)
 
-    def _dynamic_inner(self, command: SimpleCommand) -> None:
+    def _tmux(self, command: SimpleCommand, state: State) -> None:
+        """Tmux takes several commands with `;` between them."""
+        words: list[Word] = []
+        for word in (*command.words, Word(";")):
+            ends = word.plain and word.text.endswith(";")
+            if word.text != ";":
+                words.append(Word(word.text[:-1]) if ends else word)
+            if ends:
+                self._tmux_part(words, command, state)
+                words = []
+
+    def _tmux_part(self, words: Sequence[Word], command: SimpleCommand, state: State) -> None:
+        texts = [word.text for word in words]
+        typed = next((index for index, text in enumerate(texts) if text in ("send-keys", "send")), None)
+        if typed is not None:
+            self._typed(words[typed + 1 :], command, state)
+            return
+        found = launch("tmux", words)
+        if found is not None:
+            self._launched(found, command, state)
+
+    def _typed(self, words: Sequence[Word], command: SimpleCommand, state: State) -> None:
+        """Keys for a terminal in which a shell may wait."""
+        keys = parse_options(words, Options.of("tN")).operands
+        if any(word.dynamic for word in keys):
+            self._host.doubt("tmux types a text that is not known")
+            return
+        texts = [_TYPED.get(word.text, word.text) for word in keys]
+        text = "".join(text for text in texts if not text.startswith(("C-", "M-")))
+        self._host.branch()
+        place = _child(state)
+        place.cwds = None
+        self._host.text(text, place, (*command.wrappers, "tmux"))
+
+    def _dynamic_inner(self, command: SimpleCommand, state: State) -> None:
         unknown = Word("…", dynamic=True, many=True)
         self._host.command(SimpleCommand(unknown, (unknown,), (*command.wrappers, command.name)))
-        self._any_file("…", command.text)
+        self._any_file("…", command.text, state)
 
     def _shell(self, name: str, command: SimpleCommand, state: State) -> None:
         call = shell_call(command.words)
@@ -207,7 +274,7 @@ class Runner:
     def _xargs(self, command: SimpleCommand, state: State) -> None:
         parsed = parse_options(command.words, _XARGS, permute=False)
         if parsed.uncertain:
-            self._dynamic_inner(command)
+            self._dynamic_inner(command, state)
         for word in parsed.values("-a", "--arg-file"):
             self._host.use(word, "read", command.text, state)
         if not parsed.operands:
@@ -232,14 +299,9 @@ class Runner:
                 found = Word("{}", dynamic=True, prefix=start, many=action[-1].text == "{}", each=True)
                 words = [found if word.text == "{}" else _put(word, "{}", found) for word in action]
                 self.run(words, state.copy(), (*command.wrappers, "find"), inside=True)
+        names = None if call.name is None else Names(((True, call.name.text),))
         for root in call.roots if call.deletes else ():
-            if call.name is None:
-                self._host.use(root, "remove", command.text, state, "tree")
-                continue
-            name = call.name.text
-            inner = f"{root.text.rstrip('/')}/**/{name}"
-            word = Word(inner, root.dynamic, prefix=root.prefix, pattern=None if root.dynamic else inner)
-            self._host.use(word, "remove", command.text, state, "tree")
+            self._host.use(root, "remove", command.text, state, "tree", names)
         for word in call.writes:
             self._host.use(word, "write", command.text, state)
 
@@ -249,7 +311,7 @@ class Runner:
             if word.dynamic or word.text.startswith("alias."):
                 self._host.doubt("git -c sets an alias or something that is not known")
         if call.uncertain or (call.subcommand is not None and call.subcommand.dynamic):
-            self._any_file(call.subcommand.text if call.subcommand is not None else "…", command.text)
+            self._any_file(call.subcommand.text if call.subcommand is not None else "…", command.text, state)
         place = state.copy()
         for folder in call.folders:
             place.cwds = moved(place.cwds, folder)
@@ -338,7 +400,7 @@ class Runner:
         if text is None or state.cwds is None:
             self._host.doubt(f"{command.name} applies a patch that is not known")
             return
-        for cwd in state.cwds:
+        for cwd in () if state.remote else state.cwds:
             found = read_patch(text, cwd=cwd)
             if isinstance(found, Unknown):
                 self._host.doubt(found.reason)
@@ -365,6 +427,17 @@ def _put(word: Word, mark: str | None, value: Word) -> Word:
 def _without_stdin(state: State) -> State:
     inner = state.copy()
     inner.stdin = Stdin()
+    return inner
+
+
+def _distant(state: State) -> State:
+    """Another machine or a container: nothing is known there, and its files are not ours."""
+    inner = state.copy()
+    inner.forget_all()
+    inner.exported.clear()
+    inner.functions.clear()
+    inner.cwds = None
+    inner.remote = True
     return inner
 
 

@@ -35,7 +35,8 @@ class Stdin:
 @dataclass(slots=True)
 class State:
     """One shell at one place. `cwds` are all folders it may be in, None when any. A name that is missing from
-    `variables` is not known. `dead` is set where the place cannot be reached.
+    `variables` is not known. `dead` is set where the place cannot be reached, `remote` on another machine or in a
+    container, whose files are not ours.
     """
 
     cwds: tuple[str, ...] | None
@@ -45,6 +46,7 @@ class State:
     positional: tuple[Value, ...] | None = None
     stdin: Stdin = field(default_factory=Stdin)
     dead: bool = False
+    remote: bool = False
 
     def copy(self) -> "State":
         """An independent copy, as a subshell has."""
@@ -116,4 +118,5 @@ def merge(left: State, right: State) -> State:
         functions=functions,
         positional=left.positional if left.positional == right.positional else None,
         stdin=left.stdin,
+        remote=left.remote,
     )

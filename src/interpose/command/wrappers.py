@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from interpose.command.options import Options, may_be_option, parse_options
+from interpose.command.options import NO_OPTIONS, Options, may_be_option, parse_options
 from interpose.command.reading import Word
+
+SSH_OPTIONS = Options.of("BbcDEeFIiJLlmOopQRSWw")
+"""The options of ssh(1) that take a value."""
 
 _ASSIGNMENT = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
 
@@ -18,16 +21,36 @@ _ASSIGNMENT = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
 class Wrapper:
     """How one wrapper is called: `before` operands stand ahead of the inner command, maybe after assignments.
 
-    `elsewhere` says that the inner command may run in another folder; `queries` are options that run
-    nothing, `writes` those whose value is a file that is written.
+    Attributes:
+        takes: its options with a value.
+        before: how many operands stand ahead of the inner command.
+        assigns: whether assignments may stand there too.
+        behind: words of which the first is followed by the inner command, whatever stands before it.
+        elsewhere: options after which the inner command may run in another folder, ("*",) always; so for the next.
+        joins: options after which the operands are put together and given to a shell.
+        queries: options that run nothing.
+        texts: options whose value is given to a shell.
+        program: an option whose value is the inner program; the operands are its words.
+        writes: options whose value is a file that is written; `reads` likewise.
+        remote: whether the inner command runs on another machine or in a container.
     """
 
-    takes: Options
+    takes: Options = NO_OPTIONS
     before: int = 0
     assigns: bool = False
+    behind: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    joins: tuple[str, ...] = ()
     queries: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    program: str | None = None
     writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    remote: bool = False
+
+
+NO_COMMAND = 1_000
+"""So many operands ahead of the inner command that there is none."""
 
 
 WRAPPERS: dict[str, Wrapper] = {
@@ -78,10 +101,22 @@ WRAPPERS: dict[str, Wrapper] = {
     "torsocks": Wrapper(Options()),
     "prlimit": Wrapper(Options.of("p")),
     "numactl": Wrapper(Options.of("iNmCpP")),
-    "npx": Wrapper(Options.of("pw", "package workspace"), queries=("-c", "--call")),
+    "npx": Wrapper(Options.of("pwc", "package workspace call"), texts=("-c", "--call")),
     "bunx": Wrapper(Options.of("p", "package")),
     "pnpx": Wrapper(Options()),
     "flock": Wrapper(Options.of("wE", "wait timeout conflict-exit-code"), before=1),
+    "entr": Wrapper(joins=("-s",)),
+    "ssh": Wrapper(SSH_OPTIONS, before=1, joins=("*",), remote=True),
+    "screen": Wrapper(Options.of("cehpsStT"), queries=("-X", "-ls", "-list")),
+    "nix-shell": Wrapper(
+        Options.of("pAIE", "run command packages attr include expr option arg argstr"),
+        before=NO_COMMAND,
+        texts=("--run", "--command"),
+    ),
+    "uvx": Wrapper(
+        Options.of("pwfiP", "from with with-editable python index index-url extra-index-url env-file"),
+        reads=("--env-file",),
+    ),
 }
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "rbash"})
@@ -95,31 +130,49 @@ OTHER_SHELLS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """The command inside a wrapper: its words (none for a query), and how sure the place is."""
+    """The command inside a wrapper: its words (none for a query), and how sure the place is.
+
+    With `joined` the words are one text for a shell; `texts` are such texts by themselves.
+    """
 
     words: tuple[Word, ...]
     assignments: tuple[Word, ...] = ()
     elsewhere: bool = False
     uncertain: bool = False
     writes: tuple[Word, ...] = ()
+    reads: tuple[Word, ...] = ()
+    texts: tuple[Word, ...] = ()
+    joined: bool = False
 
 
-def unwrap(name: str, words: Sequence[Word]) -> Inner:
-    """The command that the wrapper `name` runs."""
-    wrapper = WRAPPERS[name]
-    parsed = parse_options(words, wrapper.takes, permute=False)
+def unwrap(wrapper: Wrapper, words: Sequence[Word]) -> Inner:
+    """The command that a wrapper runs when called with `words`."""
+    own, behind = _parted(words, wrapper.behind)
+    parsed = parse_options(own, wrapper.takes, permute=False)
     elsewhere = "*" in wrapper.elsewhere or parsed.has(*wrapper.elsewhere)
+    reads, texts = tuple(parsed.values(*wrapper.reads)), tuple(parsed.values(*wrapper.texts))
     if parsed.has(*wrapper.queries):
-        return Inner((), elsewhere=elsewhere)
+        return Inner((), elsewhere=elsewhere, reads=reads, texts=texts)
     rest = list(parsed.operands)
     uncertain = parsed.uncertain or any(may_be_option(word) for word in rest[: wrapper.before])
-    rest = rest[wrapper.before :]
+    rest = rest[wrapper.before :] if behind is None else behind
     assignments: list[Word] = []
     while wrapper.assigns and rest and _assigns(rest[0]):
         assignments.append(rest.pop(0))
-    if name == "env" and parsed.options and rest and rest[0].text == "-":
+    if wrapper.assigns and parsed.options and rest and rest[0].text == "-":
         rest = rest[1:]
-    return Inner(tuple(rest), tuple(assignments), elsewhere, uncertain, tuple(parsed.values(*wrapper.writes)))
+    if wrapper.program is not None:
+        rest = [*parsed.values(wrapper.program)[-1:], *rest]
+    return Inner(
+        words=tuple(rest),
+        assignments=tuple(assignments),
+        elsewhere=elsewhere,
+        uncertain=uncertain,
+        writes=tuple(parsed.values(*wrapper.writes)),
+        reads=reads,
+        texts=texts,
+        joined="*" in wrapper.joins or parsed.has(*wrapper.joins),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +262,14 @@ def find_call(words: Sequence[Word]) -> FindCall:
 
 def _ends(texts: Sequence[str], position: int) -> bool:
     return texts[position] == ";" or (texts[position] == "+" and texts[position - 1] == "{}")
+
+
+def _parted(words: Sequence[Word], marks: tuple[str, ...]) -> tuple[Sequence[Word], list[Word] | None]:
+    """The words before the first of the marks, and those behind it; None when there is no mark."""
+    for index, word in enumerate(words):
+        if word.plain and word.text in marks:
+            return words[:index], list(words[index + 1 :])
+    return words, None
 
 
 def _assigns(word: Word) -> bool:
