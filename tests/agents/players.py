@@ -120,7 +120,7 @@ GEMINI_CLI = Player(
 )
 
 JUDGED = (CLAUDE_CODE, OPENCODE, OPENCODE_CHAT)
-"""Players whose API is judged."""
+"""Players whose conversations are looked at message by message."""
 
 PASSED = (CODEX, GEMINI_CLI)
-"""Players whose API passes through, journalled as not judged yet."""
+"""Players whose conversations have another shape."""

@@ -24,8 +24,8 @@ def test_a_text_arrives(scene: Scene, player: Player) -> None:
     assert [name for name in OWN_SETTINGS if (scene.home / name).exists()] == []
 
 
-def test_a_tool_round_is_journalled_as_not_judged_yet(scene: Scene, player: Player) -> None:
-    """The call runs and its result is read; each request is in the journal, and nothing claims to have judged it."""
+def test_a_tool_round_passes(scene: Scene, player: Player) -> None:
+    """The call runs and its result is read, and both are in the journal under canonical names."""
     script = [Reply(Text("I will look."), player.runs("cat notes.txt")), Reply(Text("Seen."))]
 
     ran = scene.run(player, "look", script)
@@ -34,8 +34,8 @@ def test_a_tool_round_is_journalled_as_not_judged_yet(scene: Scene, player: Play
     assert "the notes of the test" in ran.turns[1].body.decode()
     assert "Seen." in ran.out
     assert {record.agent for record in ran.records} == {player.agent}
-    assert [record.outcome for record in ran.records if record.step == "not_judged_yet"] == ["not judged yet"] * 2
-    assert [record for record in ran.records if record.step == "verdict"] == []
+    assert ran.outcomes("tool.call") == [("shell", "allowed")]
+    assert ran.outcomes("tool.result") == [("shell", "allowed")]
 
 
 def test_the_providers_error_is_shown_once(scene: Scene, player: Player) -> None:

@@ -43,7 +43,7 @@ def work_on_the_wire(folders: Folders, project: Path) -> None:
         _, secret = runtime.launches.register(workspace=str(project), agent="claude-code", upstream=upstream.url)
         for path, body in (
             ("messages", {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}),
-            ("responses", {"model": "m", "input": "go"}),
+            ("embeddings", {"model": "m", "input": "go"}),
         ):
             url = f"{server.url}/l/{secret}/v1/{path}"
             request = Request(url, json.dumps(body).encode(), {"content-type": "application/json", "x-api-key": "k"})
@@ -80,12 +80,13 @@ def test_what_was_seen_is_told_by_mount_and_agent(tmp_path: Path, environ: dict[
         ("process", "billing-bot"): {"tool.call": 5, "tool.result": 5},
         ("wire", "claude-code"): {"turn.start": 1},
     }
-    assert [(row["api"], row["requests"]) for row in machines["not_judged_yet"]] == [("responses", 1)]
+    assert [(row["api"], row["requests"]) for row in machines["unjudged"]] == [("anthropic", 1)]
     assert machines["opaque"] == {"python": 2, "make": 1, "./deploy.sh": 1}
     waiting = {(row["handler"], row["hook"]) for row in machines["waiting"]}
     assert {("nudge.skill-suggestion-wait", "turn_end"), ("assessor.finish-contract", "turn_end")} <= waiting
     assert all(hook in ("turn_end", "on_compaction") for _, hook in waiting)
-    for part in ("billing-bot", "tool.call 5", "turn.start 1", "responses", "never seen", "python 2, make 1"):
+    shown = ("billing-bot", "tool.call 5", "turn.start 1", "anthropic claude-code", "never seen", "python 2, make 1")
+    for part in shown:
         assert part in people
 
 

@@ -51,7 +51,7 @@ def test_people_are_told_how_to_point_each_agent(tmp_path: Path, environ: dict[s
 
     for name in ("Claude Code", "Codex", "Gemini CLI", "opencode", "OpenAI SDK", "Anthropic SDK"):
         assert name in text
-    assert "not judged yet" in text
+    assert "OpenAI chat completions and responses, and Gemini are judged" in text
     assert "hooks run without approval" in text
     assert process.returncode == 0
     assert "stopped" in rest

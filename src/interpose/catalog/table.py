@@ -50,6 +50,9 @@ TEXT_LISTS: Final = frozenset({"paths", "include"})
 _CLAUDE_AGENT: Final[Fields] = {"task": ("prompt",), "kind": ("subagent_type",), "description": ("description",)}
 _SHELL_LIST: Final[Fields] = {"command": ("command",), "cwd": ("workdir",), "timeout": ("timeout_ms", "timeout")}
 _CODEX_SHELLS: Final = ("exec_command", "shell", "shell_command", "local_shell", "Bash")
+_CODEX_ALL: Final = (*_CODEX_SHELLS, "apply_patch", "patch", "read", "write", "edit", "fetch", "search")
+"""What a program of code mode may call: whoever asks about one of these is asked about the program."""
+
 
 CLAUDE_CODE: Final[Mapping[str, Tool]] = {
     "Bash": Tool("shell", {"command": ("command",), "timeout": ("timeout",)}),
@@ -85,6 +88,7 @@ CODEX: Final[Mapping[str, Tool]] = {
         also=_CODEX_SHELLS,
     ),
     "Bash": Tool("shell", {"command": ("command",)}, also=_CODEX_SHELLS),
+    "exec": Tool("shell", {"command": ("input", "command", "cmd")}, also=_CODEX_ALL),
     "write_stdin": Tool("shell", {"command": ("chars",)}),
     "apply_patch": Tool("patch", {"patch": ("input", "command", "patch")}),
     "web_search": Tool("search", {"query": ("query",)}),
@@ -197,6 +201,7 @@ COMMON: Final[Mapping[str, Tool]] = {
     "execute_command": _SHELL,
     "execute_shell": _SHELL,
     "terminal": _SHELL,
+    "local_shell": _SHELL,
     "read_file": _READ,
     "view_file": _READ,
     "write_file": _WRITE,

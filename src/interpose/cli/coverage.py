@@ -82,7 +82,7 @@ class Coverage:
         match record.step:
             case "verdict":
                 self._take_verdict(record)
-            case "not_judged_yet":
+            case "not_judged_yet" | "skipped" if record.outcome in ("unjudged", "not judged yet"):
                 api = str(record.data.get("api", ""))
                 row = self.unjudged.setdefault((api, record.agent), Unjudged(api, record.agent, record.at))
                 row.requests += 1
@@ -152,7 +152,7 @@ def survey(reader: JournalReader, root: str) -> Coverage:
     """What the journal tells of the workspace at `root`, and of traffic that belongs to none."""
     coverage = Coverage()
     for workspace in (root, ""):
-        for step in ("verdict", "not_judged_yet"):
+        for step in ("verdict", "not_judged_yet", "skipped"):
             for record in _each(reader, Filter(workspace=workspace, step=step)):
                 coverage.take(record)
     return coverage
@@ -175,7 +175,7 @@ def _as_json(root: str, coverage: Coverage, registrations: Sequence[Registration
     return {
         "workspace": root,
         "seen": [asdict(row) for row in coverage.seen.values()],
-        "not_judged_yet": [asdict(row) for row in coverage.unjudged.values()],
+        "unjudged": [asdict(row) for row in coverage.unjudged.values()],
         "waiting": [asdict(row) for row in coverage.waiting(registrations)],
         "opaque": dict(names.most_common()),
         "unread_commands": unread,
@@ -195,7 +195,7 @@ def _show(root: str, coverage: Coverage, registrations: Sequence[Registration]) 
     if not coverage.seen:
         _row("", "nothing was judged here so far: `interpose run -- AGENT`, or load_policy() in Python")
 
-    _heading("passed, not judged yet")
+    _heading("passed unjudged")
     for row in coverage.unjudged.values():
         _row(f"{row.api} {row.agent}".rstrip(), f"{row.requests} requests, last {_day(row.until)}")
     if not coverage.unjudged:

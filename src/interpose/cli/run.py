@@ -84,9 +84,9 @@ def _summarise(runtime: Runtime, launch_id: str) -> None:
     time.sleep(JOURNAL_S)
     with closing(JournalReader(runtime.folders.journal_db)) as reader:
         verdicts = reader.find(Filter(launch=launch_id, step="verdict"), limit=-1)
-        passed = reader.find(Filter(launch=launch_id, step="not_judged_yet"), limit=-1)
+        passed = reader.find(Filter(launch=launch_id, step="skipped", outcome="unjudged"), limit=-1)
     if not verdicts and not passed:
         return
     refused = sum(stored.record.outcome == "refused" for stored in verdicts)
-    said = f"{len(verdicts)} judged, {refused} refused" + (f", {len(passed)} not judged yet" if passed else "")
+    said = f"{len(verdicts)} judged, {refused} refused" + (f", {len(passed)} passed unjudged" if passed else "")
     console(stderr=True).print(f"interpose: {said} · interpose journal --launch {launch_id}", style="dim")

@@ -23,7 +23,7 @@ from interpose.cli.serving import followed, serving
 from interpose.contracts.errors import ConfigError
 from interpose.launch.pointing import hint_lines
 
-NOT_JUDGED_YET = "OpenAI responses and Gemini pass through, not judged yet"
+JUDGED = "Anthropic messages, OpenAI chat completions and responses, and Gemini are judged"
 
 
 @click.command("up")
@@ -93,7 +93,7 @@ def _greet(out: Console, url: str, root: str, policy: WorkspacePolicy, base_url:
         out.print(f"problem {issue}", style="problem", markup=False)
     if not policy.loaded.hooks and not policy.issues:
         out.print("`interpose init` writes three useful hooks")
-    out.print(f"Anthropic messages and OpenAI chat completions are judged; {NOT_JUDGED_YET}")
+    out.print(JUDGED)
     out.print()
     out.print("Run an agent through it: [name]interpose run -- claude[/name] (codex, gemini, opencode, any program)")
     out.print("or point one yourself; these addresses belong to this folder:")

@@ -194,6 +194,11 @@ class Codec(Protocol):
         """Which API this is."""
         ...
 
+    @property
+    def streams_arrays(self) -> bool:
+        """Whether a streamed reply may also come as one JSON array."""
+        ...
+
     def read(self, body: bytes) -> RequestView:
         """The request. Raises Unreadable when it is not JSON or not of this API."""
         ...

@@ -17,8 +17,10 @@ from interpose.gateway.asgi import App, Incoming, Outgoing, Receive, Scope, Send
 from interpose.gateway.chat import ChatCodec
 from interpose.gateway.exchange import Exchange
 from interpose.gateway.faults import error_body
+from interpose.gateway.gemini import GeminiCodec
 from interpose.gateway.ledger import Ledger
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
+from interpose.gateway.responses import ResponsesCodec
 from interpose.gateway.routes import Headers, agent_of, route_of, session_of, split_launch
 from interpose.gateway.settings import GatewaySettings
 from interpose.gateway.tracing import NoTracing, Tracing
@@ -61,7 +63,7 @@ class Gateway:
             clock=clock,
             upstream=Upstream(trust_env=settings.proxies_from_environment),
             ledger=Ledger(),
-            codecs={codec.api: codec for codec in (AnthropicCodec(), ChatCodec())},
+            codecs={codec.api: codec for codec in (AnthropicCodec(), ChatCodec(), ResponsesCodec(), GeminiCodec())},
             tracing=tracing or NoTracing(),
         )
 

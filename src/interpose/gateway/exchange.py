@@ -100,8 +100,6 @@ class Exchange:
             message = f"interpose does not judge {path} and refuses what it does not judge (gateway.unjudged_paths)"
             await self._teller.fail(403, message, outcome="refused", closes=True)
             return False
-        if kind == "not_judged_yet":
-            self._teller.record("not_judged_yet", outcome="not judged yet")
         if kind == "unknown":
             self._teller.record("skipped", outcome="unjudged", reason="interpose does not know this path")
         return True
@@ -183,7 +181,7 @@ class Exchange:
             agent=visit.agent,
             launch=launch.id if launch else None,
             turn=derived_id("t", visit.session, request.turn_key) if request.turn_key else None,
-            model=request.model,
+            model=request.model or visit.route.model,
         )
         ledger = self.parts.ledger.session(context.launch, visit.session)
         return Judging(policy, context, ledger, self.parts.journal, self.parts.clock)

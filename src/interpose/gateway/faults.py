@@ -37,8 +37,11 @@ def error_body(api: ApiName, status: int, message: str) -> bytes:
     return write_json(_error(api, status, message))
 
 
-def error_event(api: ApiName, message: str, newline: bytes = b"\n") -> bytes:
-    """An error in the middle of a stream, as the API's clients expect it."""
+def error_event(api: ApiName, message: str, newline: bytes = b"\n", number: int = 0) -> bytes:
+    """An error in the middle of a stream, as the API's clients expect it; `number` counts the events of responses."""
+    if api == "responses":
+        said = {"type": "error", "code": "api_error", "message": message, "param": None, "sequence_number": number}
+        return SseEvent.build("error", write_json(said), newline).raw
     name = "error" if api == "anthropic" else None
     return SseEvent.build(name, write_json(_error(api, 502, message)), newline).raw
 

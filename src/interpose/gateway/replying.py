@@ -38,13 +38,13 @@ class Replying:
         if kind == "text/event-stream":
             await self._streamed(self.reply.chunks())
             return
-        if kind.endswith("json"):
+        if kind.endswith("json") and not self.codec.streams_arrays:
             await self._whole(self.reply.chunks())
             return
         await self._sniffed()
 
     async def _sniffed(self) -> None:
-        """A reply that does not say what it is: judged as what it looks like, and else not let through."""
+        """A reply whose type does not say what it is: judged as what it looks like, and else not let through."""
         chunks = self.reply.chunks()
         first = await anext(chunks, b"")
         if isinstance(first, UpstreamDown):
@@ -54,7 +54,7 @@ class Replying:
         if not start:
             await self.teller.outgoing.whole(self.reply.status, _without_length(self.reply.headers), b"")
             return
-        if start.startswith(_SSE_STARTS):
+        if start.startswith(_SSE_STARTS) or (self.codec.streams_arrays and start.startswith(b"[")):
             await self._streamed(_put_back(first, chunks))
             return
         if start.startswith(b"{"):

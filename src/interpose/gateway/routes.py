@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from interpose.gateway.api import ApiName
 
-Kind: TypeAlias = Literal["judged", "not_judged_yet", "plain", "unknown"]
+Kind: TypeAlias = Literal["judged", "plain", "unknown"]
 
 SESSION_HEADERS = (b"x-interpose-session", b"x-claude-code-session-id", b"session-id", b"thread-id", b"x-session-id")
 """Headers that name a session, the most telling first."""
@@ -78,9 +78,9 @@ def route_of(method: str, path: str, headers: Headers, agent: str | None) -> Rou
         if path.endswith("/chat/completions"):
             return Route("chat", "judged")
         if path.endswith("/responses"):
-            return Route("responses", "not_judged_yet")
+            return Route("responses", "judged")
         if _GEMINI_CALL.search(path):
-            return Route("gemini", "not_judged_yet", _model_in(path))
+            return Route("gemini", "judged", _model_in(path))
     api = _api_of(path, headers, agent)
     is_plain = path == "/" or _MODELS.search(path) or (method == "POST" and _COUNTS.search(path))
     return Route(api, "plain" if is_plain else "unknown", _model_in(path))

@@ -13,6 +13,7 @@ from interpose.contracts.json import Json
 def read_json(data: bytes) -> Json:
     """The value, read as leniently as common clients read it (NaN, half surrogate pairs, repeated keys: the last).
 
+    Bytes that are not UTF-8 become the replacement character, as clients in JavaScript read them.
     Raises ValueError when it is not JSON, or nested so deep that it cannot be read.
     """
     try:
@@ -22,7 +23,7 @@ def read_json(data: bytes) -> Json:
     except RecursionError:
         raise ValueError("nested too deep to be read") from None
     try:
-        return json.loads(data)
+        return json.loads(data.decode("utf-8", "replace"))
     except RecursionError:
         raise ValueError("nested too deep to be read") from None
 

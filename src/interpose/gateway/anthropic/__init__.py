@@ -13,6 +13,7 @@ class AnthropicCodec:
     """The port `Codec` for `POST /v1/messages`."""
 
     api: ApiName = "anthropic"
+    streams_arrays = False
 
     def read(self, body: bytes) -> RequestView:
         """The request. Raises Unreadable when it is not JSON or has no messages."""

@@ -94,7 +94,7 @@ class AnthropicStream:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
         out: _Out = []
         events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest)] if rest else events:
+        for event in [*events, SseEvent(rest)] if rest and fault is None else events:
             yield from self._take(event, out)
 
         if self._held:

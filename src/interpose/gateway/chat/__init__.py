@@ -13,6 +13,7 @@ class ChatCodec:
     """The port `Codec` for `POST /v1/chat/completions`."""
 
     api: ApiName = "chat"
+    streams_arrays = False
 
     def read(self, body: bytes) -> RequestView:
         """The request. Raises Unreadable when it is not JSON or its messages are no list."""

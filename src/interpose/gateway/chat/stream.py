@@ -72,7 +72,7 @@ class ChatStream:
         """The end of the stream. A call whose choice was not finished is dropped, and an error says so."""
         out: _Out = []
         events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest)] if rest else events:
+        for event in [*events, SseEvent(rest)] if rest and fault is None else events:
             yield from self._take(event, out)
 
         fault = fault if not self._is_over else None

@@ -1,0 +1,194 @@
+"""What of a generateContent request is new, and how the session's edits are written into it.
+
+Knows: contents, parts, function responses, in both spellings. Does not know: verdicts.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from interpose.contracts.json import Json, JsonObject
+from interpose.contracts.verdict import ToolChoice
+from interpose.gateway.api import Edits, NewResult, NewTurn, Rewritten, TurnEdit
+from interpose.gateway.bodies import content_digest, named, open_array, open_body, open_object, tools_of, value_of
+from interpose.gateway.gemini.parts import CALL, RESPONSE, member, read_call
+from interpose.gateway.gemini.results import edited_response, error_text_of, text_of_response
+from interpose.gateway.wording import REMINDER_OPEN
+from interpose.wire.jsonbytes import write_json
+
+_TOOL_CONFIG = ("toolConfig", "tool_config")
+_CALLING = ("functionCallingConfig", "function_calling_config")
+_DECLARATIONS = ("functionDeclarations", "function_declarations")
+_PERSON = ("user", "")
+"""A content without a role is the person's."""
+
+
+class GeminiRequest:
+    """The port `RequestView`. Raises Unreadable when the body is not JSON or its contents are no list.
+
+    The model is in the path, so it is None here.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._top = open_body(body)
+        self._contents = [bytes(raw) for raw in open_array(self._top.get("contents"))]
+        self._values = [value_of(msgspec.Raw(content)) for content in self._contents]
+        self._roles = [_role(value) for value in self._values]
+        spoke = [at for at, role in enumerate(self._roles) if role == "model"]
+        self._new_from = spoke[-1] + 1 if spoke else 0
+        self.model: str | None = None
+        newest = self._newest_prompt()
+        self.turn = newest if newest and newest.position >= self._new_from else None
+        self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
+        self.results = tuple(self._new_results())
+
+    def tool_names(self) -> tuple[str, ...]:
+        """As the port says; tools that the provider runs by itself have no names."""
+        return named(entry for tool in tools_of(self._top.get("tools")) for entry in _declared(tool))
+
+    def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
+        """The body with all edits; the client's own bytes when there is none."""
+        contents = [self._edited(position, edits) for position in range(len(self._contents))]
+        config = self._tool_config(tool_choice)
+        if config is None and all(new is old for new, old in zip(contents, self._contents, strict=True)):
+            return Rewritten(self._body)
+
+        top = {**self._top, "contents": msgspec.Raw(write_json([msgspec.Raw(content) for content in contents]))}
+        if config is not None:
+            key, value = config
+            top[key] = value
+        return Rewritten(write_json(top), choice_applied=config is not None)
+
+    def _newest_prompt(self) -> NewTurn | None:
+        for position in range(len(self._contents) - 1, -1, -1):
+            parts = _parts(self._values[position])
+            if self._roles[position] not in _PERSON or any(member(part, RESPONSE) is not None for part in parts):
+                continue
+            texts = [part["text"] for part in parts if _is_words(part)]
+            prompt = "\n".join(texts)
+            if prompt.strip():
+                return NewTurn(position, content_digest(parts), prompt, earlier=position)
+        return None
+
+    def _new_results(self) -> Iterator[NewResult]:
+        for position in range(self._new_from, len(self._contents)):
+            for call_id, answered, call in self._answers(position):
+                response = answered.get("response")
+                failure = error_text_of(response)
+                yield NewResult(
+                    call_id=call_id,
+                    digest=content_digest(answered),
+                    name=str(answered.get("name") or "") if call is None else call[0],
+                    arguments={} if call is None else call[1],
+                    output=text_of_response(response),
+                    is_error=failure is not None,
+                    problem="the call that this result answers is not in the history" if call is None else call[2],
+                )
+
+    def _answers(self, position: int) -> Iterator[tuple[str, JsonObject, tuple[str, JsonObject, str | None] | None]]:
+        """The function responses of a content: call id, the response, and name, arguments, problem of its call.
+
+        A response belongs to the call with its id, else to the first of its name that is not answered yet.
+        """
+        asked = self._calls_before(position)
+        for part in _parts(self._values[position]):
+            answered = member(part, RESPONSE)
+            if not isinstance(answered, dict):
+                continue
+            own = str(answered.get("id") or "")
+            found = next((call for call in asked if own and call[0] == own), None)
+            found = found or next((call for call in asked if call[1][0] == answered.get("name")), None)
+            if found is None:
+                yield own, answered, None
+                continue
+            asked.remove(found)
+            yield found[0], answered, found[1]
+
+    def _calls_before(self, position: int) -> list[tuple[str, tuple[str, JsonObject, str | None]]]:
+        """The calls of the model's content that the content at `position` answers."""
+        before = [at for at in range(position) if self._roles[at] == "model"]
+        if not before:
+            return []
+        calls: list[tuple[str, tuple[str, JsonObject, str | None]]] = []
+        raw_parts = open_object(msgspec.Raw(self._contents[before[-1]])).get("parts")
+        for raw in open_array(raw_parts):
+            part = value_of(raw)
+            if not isinstance(part, dict) or member(part, CALL) is None:
+                continue
+            call = read_call(open_object(raw), len(calls))
+            calls.append((call.call_id, (call.name, call.arguments, call.problem)))
+        return calls
+
+    def _edited(self, position: int, edits: Edits) -> bytes:
+        """The content with its edits; the same object when there are none."""
+        content = self._contents[position]
+        has_results = bool(edits.edited_calls) and any(True for _ in self._answers(position))
+        if not has_results and position not in edits.edited_positions:
+            return content
+
+        fields = open_object(msgspec.Raw(content))
+        raw_parts = open_array(fields.get("parts"))
+        edited = self._edited_results(position, raw_parts, edits) if has_results else raw_parts
+        digest = content_digest(_parts(self._values[position]))
+        turn = edits.turn_edit(position, digest) if position in edits.edited_positions else None
+        if turn is not None and not turn.is_empty and self._roles[position] in _PERSON:
+            edited = _reminded(edited, turn)
+        if len(edited) == len(raw_parts) and all(new is old for new, old in zip(edited, raw_parts, strict=True)):
+            return content
+        return write_json({**fields, "parts": msgspec.Raw(write_json(edited))})
+
+    def _edited_results(self, position: int, raw_parts: list[msgspec.Raw], edits: Edits) -> list[msgspec.Raw]:
+        answers = self._answers(position)
+        edited: list[msgspec.Raw] = []
+        for raw in raw_parts:
+            part = value_of(raw)
+            if not isinstance(part, dict) or not isinstance(member(part, RESPONSE), dict):
+                edited.append(raw)
+                continue
+            call_id, value, _ = next(answers)
+            edit = edits.result_edit(call_id, content_digest(value)) if call_id in edits.edited_calls else None
+            edited.append(raw if edit is None or edit.is_empty else edited_response(raw, edit))
+        return edited
+
+    def _tool_config(self, wanted: ToolChoice | None) -> tuple[str, msgspec.Raw] | None:
+        """The member that says how tools may be used, and its new value; None when that cannot be said."""
+        if wanted is None or "tools" not in self._top:
+            return None
+        if wanted.mode != "none" and wanted.tool_name not in self.tool_names():
+            return None
+        calling: JsonObject = {"mode": "NONE"}
+        if wanted.mode != "none":
+            calling = {"mode": "ANY", "allowedFunctionNames": [wanted.tool_name]}
+        key = next((name for name in _TOOL_CONFIG if name in self._top), _TOOL_CONFIG[0])
+        known = value_of(self._top.get(key))
+        config = dict(known) if isinstance(known, dict) else {}
+        inner = next((name for name in _CALLING if name in config), _CALLING[0])
+        return key, msgspec.Raw(write_json({**config, inner: calling}))
+
+
+def _role(content: Json) -> str:
+    role = content.get("role") if isinstance(content, dict) else None
+    return role if isinstance(role, str) else ""
+
+
+def _parts(content: Json) -> list[JsonObject]:
+    parts = content.get("parts") if isinstance(content, dict) else None
+    return [part if isinstance(part, dict) else {} for part in parts] if isinstance(parts, list) else []
+
+
+def _declared(tool: Json) -> list[Json]:
+    declared = member(tool, _DECLARATIONS) if isinstance(tool, dict) else None
+    return declared if isinstance(declared, list) else []
+
+
+def _is_words(part: JsonObject) -> bool:
+    """Whether a part is the person's words, and not what the agent itself put in as a reminder."""
+    text = part.get("text")
+    return isinstance(text, str) and not text.lstrip().startswith(REMINDER_OPEN)
+
+
+def _reminded(parts: list[msgspec.Raw], turn: TurnEdit) -> list[msgspec.Raw]:
+    values = [value_of(part) for part in parts]
+    place = next((at for at, part in enumerate(values) if isinstance(part, dict) and _is_words(part)), len(parts))
+    return [*parts[:place], msgspec.Raw(write_json({"text": turn.reminder})), *parts[place:]]

@@ -1,0 +1,273 @@
+"""A streamed response: a call is held until its item is done, everything else leaves at once.
+
+Knows: the events of the API, their numbers, the response object at the end. Does not know: sockets, why a call is
+refused.
+"""
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from interpose.contracts.json import Json, JsonObject
+from interpose.contracts.verdict import Verdict
+from interpose.gateway.api import CUT_SHORT, HELD_BYTES_MAX, Dropped, ProposedCall, Steps, Unreadable
+from interpose.gateway.bodies import RawObject, open_body, open_object, value_of
+from interpose.gateway.faults import error_event
+from interpose.gateway.responses.held import Event, Held, rewritten_events, told_events
+from interpose.gateway.responses.items import is_call
+from interpose.gateway.responses.reply import Identity, Settled, asked, identity, judged_response
+from interpose.wire.jsonbytes import read_json, write_json
+from interpose.wire.sse import SseEvent, SseReader, split_from
+
+_MARK = re.compile(
+    rb'output_item|function_call|custom_tool|"output"\s*:\s*\[\s*[^\]\s]|"error"\s*:\s*[^n\s]|"error"\s*[,}]|\\u'
+    rb"|response\.(?:completed|incomplete|failed)|event: ?error"
+)
+"""Bytes without which an event cannot matter; an escape may hide any of them."""
+
+_NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
+_CALL_EVENTS = ("response.function_call_", "response.custom_tool_call_")
+_LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed", "error")
+_Out: TypeAlias = list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How the events of this stream look: with or without names, and their line ends."""
+
+    newline: bytes = b"\n"
+    has_names: bool = True
+
+
+class ResponsesStream:
+    """The port `ReplyStream`. A call is complete when its item is done."""
+
+    def __init__(self) -> None:
+        self._reader = SseReader()
+        self._held: dict[str, Held] = {}
+        self._closed: set[str] = set()
+        self._settled: dict[Identity, Settled] = {}
+        self._shift = 0
+        self._is_over = False
+        self._shape = _Shape()
+        self._last = b""
+
+    def feed(self, data: bytes) -> Steps:
+        """What `data` makes possible; texts leave within the same call."""
+        block = self._reader.take(data)
+        self._last = block or self._last
+        found = _MARK.search(block) if self._is_idle else None
+        if self._is_idle and found is None:
+            if block:
+                yield block
+            return
+
+        plain, events = split_from(block, found.start() if found else 0)
+        out: _Out = [plain] if plain else []
+        for event in events:
+            if self._is_idle and _MARK.search(event.raw) is None:
+                out.append(event.raw)
+                continue
+            yield from self._take(event, out)
+        if out:
+            yield b"".join(out)
+
+    def finish(self, fault: str | None = None) -> Steps:
+        """The end of the stream. A call that is still held is dropped, and an error event says so."""
+        out: _Out = []
+        events, rest = self._reader.finish()
+        for event in [*events, SseEvent(rest)] if rest and fault is None else events:
+            yield from self._take(event, out)
+
+        is_cut = bool(self._held)
+        yield from self._drop_held(fault or CUT_SHORT)
+        if is_cut or (fault is not None and not self._is_over):
+            out.append(self._error(fault or CUT_SHORT))
+        if out:
+            yield b"".join(out)
+
+    @property
+    def _is_idle(self) -> bool:
+        return not (self._held or self._closed)
+
+    def _take(self, event: SseEvent, out: _Out) -> Steps:
+        data = _parsed(event)
+        kind = data.get("type") or event.name
+        key = self._key(data)
+        self._is_over = self._is_over or kind in _LAST_EVENTS
+        match kind:
+            case "response.output_item.added":
+                yield from self._added(key, event, data, out)
+            case "response.output_item.done":
+                yield from self._done(key, event, data, out)
+            case "error":
+                yield from self._drop_held("the provider sent an error")
+                self._pass(event.raw, out)
+            case _ if isinstance(data.get("response"), dict):
+                yield from self._whole(event, kind, out)
+            case _ if key in self._held:
+                yield from self._add(key, event, data)
+            case _ if key in self._closed:
+                pass  # it would change a call that has been judged
+            case str() if kind.startswith(_CALL_EVENTS):
+                self._held[key] = Held(data.get("output_index"))
+                yield from self._add(key, event, data)
+            case _:
+                self._pass(event.raw, out)
+
+    def _key(self, data: JsonObject) -> str:
+        """Which output item an event is about; some servers leave the index out."""
+        index = data.get("output_index")
+        if index is not None:
+            return str(index)
+        item_id = data.get("item_id")
+        named = (key for key, held in self._held.items() if item_id and _id_of(held.announced) == item_id)
+        return next(named, "")
+
+    def _added(self, key: str, event: SseEvent, data: JsonObject, out: _Out) -> Steps:
+        if key in self._held:
+            yield self._dropped(key, "another item with its index began before it was complete")
+        self._closed.discard(key)
+        item = data.get("item")
+        if not is_call(item):
+            self._pass(event.raw, out)
+            return
+        self._held[key] = Held(data.get("output_index"), item)
+        self._shape = _shape_of(event)
+        yield from self._add(key, event, data)
+
+    def _add(self, key: str, event: SseEvent, data: JsonObject) -> Steps:
+        held = self._held[key]
+        held.add(event.raw, data)
+        if len(held.raw) > HELD_BYTES_MAX:
+            self._closed.add(key)
+            yield self._dropped(key, f"it is larger than {HELD_BYTES_MAX} bytes")
+
+    def _done(self, key: str, event: SseEvent, data: JsonObject, out: _Out) -> Steps:
+        held = self._held.get(key)
+        if _is_harmless(held, data.get("item")):
+            self._held.pop(key, None)
+            self._pass(bytes(held.raw) if held else b"", out)
+            self._pass(event.raw, out)
+            return
+        self._closed.add(key)
+        if not isinstance(data.get("item"), dict):
+            if held is not None:
+                yield self._dropped(key, "its last event does not say what it is")
+            return
+        self._held.pop(key, None)
+        if out:
+            yield b"".join(out)
+            out.clear()
+        yield from self._judged(held or Held(data.get("output_index")), event, data, out)
+
+    def _judged(self, held: Held, event: SseEvent, data: JsonObject, out: _Out) -> Steps:
+        raw = _fields(event)["item"]
+        self._shape = _shape_of(event)
+        held.add(event.raw, {name: value for name, value in data.items() if name == "sequence_number"})
+        settled = yield from asked(raw, held.call(raw))
+        self._settle(data["item"], settled)
+        match settled.outcome:
+            case "released":
+                self._pass(bytes(held.raw), out)
+            case "rewritten" if settled.item is not None:
+                out += self._in_place(held, list(rewritten_events(settled.item, held.announced, held.index)))
+            case _:
+                out += self._in_place(held, list(told_events(value_of(settled.item), held.index)))
+
+    def _whole(self, event: SseEvent, kind: Json, out: _Out) -> Steps:
+        """An event with the response in it, which clients may read instead of all others."""
+        is_cut = bool(self._held)
+        if kind in _LAST_EVENTS:
+            yield from self._drop_held(CUT_SHORT)
+        if kind == "response.completed" and is_cut:
+            out.append(self._error(CUT_SHORT))
+            return
+        top = _fields(event)
+        if out:
+            yield b"".join(out)
+            out.clear()
+        changed = yield from judged_response(open_object(top["response"]), self._settled)
+        if changed is not None:
+            event = event.with_data(write_json({**top, "response": changed}))
+        self._pass(event.raw, out)
+
+    def _settle(self, item: Json, settled: Settled) -> None:
+        known = identity(item)
+        if any(known):
+            self._settled[known] = settled
+
+    def _pass(self, raw: bytes, out: _Out) -> None:
+        """The very bytes, or with numbers behind those of what was put in before them."""
+        if self._shift:
+            raw = _NUMBER.sub(lambda found: b'"sequence_number":%d' % (int(found.group(1)) + self._shift), raw)
+        out.append(raw)
+
+    def _in_place(self, held: Held, events: list[Event]) -> _Out:
+        """Events that take the place of the held ones and their numbers; what follows makes room for more."""
+        numbers = sorted(set(held.numbers))
+        if not numbers:
+            return [self._built(kind, fields, None) for kind, fields in events]
+        more = max(0, len(events) - len(numbers))
+        numbers += range(numbers[-1] + 1, numbers[-1] + 1 + more)
+        chosen = [*numbers[: len(events) - 1], numbers[-1]]
+        built = [
+            self._built(kind, fields, number + self._shift)
+            for number, (kind, fields) in zip(chosen, events, strict=True)
+        ]
+        self._shift += more
+        return built
+
+    def _built(self, kind: str, fields: JsonObject, number: int | None) -> bytes:
+        said = {"type": kind, **({} if number is None else {"sequence_number": number}), **fields}
+        name = kind if self._shape.has_names else None
+        return SseEvent.build(name, write_json(said), self._shape.newline).raw
+
+    def _error(self, message: str) -> bytes:
+        numbers = [int(number) for number in _NUMBER.findall(self._last)]
+        return error_event("responses", message, self._shape.newline, max(numbers, default=-1) + self._shift + 1)
+
+    def _drop_held(self, reason: str) -> Generator[Dropped, Verdict | None, None]:
+        for key in list(self._held):
+            yield self._dropped(key, reason)
+
+    def _dropped(self, key: str, reason: str) -> Dropped:
+        held = self._held.pop(key)
+        self._settle(held.announced, Settled(ProposedCall(held.call_id, held.name, {}), None, "gone"))
+        return Dropped(held.call_id, held.name, reason)
+
+
+def _parsed(event: SseEvent) -> JsonObject:
+    data = event.data
+    if data is None:
+        return {}
+    try:
+        value: Json = read_json(data)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _fields(event: SseEvent) -> RawObject:
+    """The members of an event that `_parsed` could read."""
+    data = event.data or b"{}"
+    try:
+        return open_body(data)
+    except Unreadable:
+        return open_body(write_json(read_json(data)))
+
+
+def _is_harmless(held: Held | None, item: Json) -> bool:
+    """Whether an item that is done runs nothing; one that was announced as something else does not."""
+    if is_call(item):
+        return False
+    return held is None or (isinstance(held.announced, dict) and held.announced.get("type") == item.get("type"))
+
+
+def _shape_of(event: SseEvent) -> _Shape:
+    return _Shape(event.newline, event.name != "message")
+
+
+def _id_of(item: Json) -> Json:
+    return item.get("id") if isinstance(item, dict) else None
