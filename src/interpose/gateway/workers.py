@@ -65,6 +65,7 @@ class WorkerPool:
         self._drain_timeout_s = drain_timeout_s
         self._workers = [_Worker(number, start, on_death) for number in range(workers)]
         self._turns = count()
+        self._unrouted = 0
         self._thread = threading.Thread(target=self._accept, name="interpose-accept", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event | None = None
@@ -131,25 +132,23 @@ class WorkerPool:
                 await asyncio.sleep(0.1)
                 continue
             connection.setblocking(False)
+            if self._unrouted >= self._limits.connections:
+                connection.close()
+                continue
             group.create_task(self._route(connection))
 
     async def _route(self, connection: socket.socket) -> None:
         """Reads the head of the first request and hands the connection to its owner."""
-        data = b""
-        loop = asyncio.get_running_loop()
+        self._unrouted += 1
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._limits.header_s):
-                    while HEAD_END not in data and len(data) <= self._limits.header_bytes:
-                        chunk = await loop.sock_recv(connection, 65_536)
-                        if not chunk:
-                            break
-                        data += chunk
+            data = await self._head(connection)
         except OSError:
             data = b""
         except asyncio.CancelledError:
             connection.close()
             raise
+        finally:
+            self._unrouted -= 1
         if not data:
             connection.close()
             return
@@ -157,6 +156,19 @@ class WorkerPool:
         number = next(self._turns) % len(self._workers) if owner is None else owner
         if not self._workers[number].give(Handed(connection, data)):
             connection.close()
+
+    async def _head(self, connection: socket.socket) -> bytes:
+        """What came until the head's end; less when it did not end in time or at all, which its worker answers."""
+        data = b""
+        loop = asyncio.get_running_loop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.header_s):
+                while HEAD_END not in data and len(data) <= self._limits.header_bytes:
+                    chunk = await loop.sock_recv(connection, 65_536)
+                    if not chunk:
+                        break
+                    data += chunk
+        return data
 
 
 class _Worker:
