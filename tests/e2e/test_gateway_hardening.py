@@ -383,7 +383,7 @@ def test_health_readiness_and_metrics() -> None:
 
     assert (ready, json.loads(answer)["ready"]) == (200, True)
     assert (status, headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    assert b"\ninterpose_streams_open 0\n" in text
+    assert b"\ninterpose_streams_open 0.0\n" in text
     assert (stranger, known, open_to_all) == (401, 200, [200, 200])
 
 

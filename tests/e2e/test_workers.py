@@ -185,11 +185,11 @@ def test_up_with_workers(tmp_path: Path, judged: tuple[ScriptedUpstream, dict[st
 
     assert seen == {str(number) for number in range(6)}
     assert health["pid"] == gateway.process.pid
-    assert 'interpose_requests_total{api="anthropic",outcome="ok"} 6\n' in metrics
+    assert 'interpose_requests_total{api="anthropic",outcome="ok"} 6.0\n' in metrics
     assert "worker" in told["reason"]
     assert "exit code -9" in told["reason"]
     assert all(answer["type"] == "message" for answer in again)
-    assert "interpose_worker_restarts_total 1\n" in restarted
+    assert "interpose_worker_restarts_total 1.0\n" in restarted
     assert not any(Path(f"/proc/{pid}").is_dir() and is_worker(pid) for pid in worker_processes)
     journal = interpose("journal", "--json", "--step", "request", cwd=tmp_path, env=environ)
     assert len(journal.stdout.splitlines()) == 12

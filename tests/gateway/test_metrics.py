@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from interpose.contracts.journal import Record, Step
 from interpose.gateway.metrics import BLOCK_BYTES, MeteredJournal, Metrics
 from interpose.testing.journal import MemoryJournal
@@ -15,10 +17,12 @@ def line(step: Step, **fields: Any) -> Record:
 
 def value(metrics: Metrics, series: str) -> float:
     """The number behind one series."""
-    text = metrics.text().decode()
-    found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
-    assert found, f"{series} is not in:\n{text}"
-    return float(found.group(1))
+    name, _, labels = series.partition("{")
+    wanted = dict(re.findall(r'([a-z]+)="([^"]*)"', labels))
+    families = text_string_to_metric_families(metrics.text().decode())
+    samples = [sample for family in families for sample in family.samples]
+    (found,) = (sample.value for sample in samples if sample.name == name and sample.labels == wanted)
+    return float(found)
 
 
 def test_requests_and_verdicts_are_counted_from_what_is_journalled() -> None:
@@ -84,16 +88,19 @@ def test_workers_are_summed_and_a_new_one_takes_the_old_ones_place() -> None:
     assert value(first, "interpose_worker_restarts_total") == 1
 
 
-def test_the_text_is_well_formed() -> None:
-    """Each series is announced before its numbers, once, and every line has the shape that Prometheus reads."""
-    text = Metrics().text().decode()
-    announced: list[str] = []
-    for row in text.splitlines():
-        if row.startswith("# TYPE "):
-            announced.append(row.split()[2])
-        elif not row.startswith("# HELP "):
-            assert re.fullmatch(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.]+', row), row
-            assert row.startswith(announced[-1])
+def test_the_text_is_what_prometheus_reads() -> None:
+    """Its own reader finds every series, each with all its labels, from the first scrape on."""
+    families = {family.name: family for family in text_string_to_metric_families(Metrics().text().decode())}
 
-    assert len(announced) == len(set(announced)) == 8
-    assert text.endswith("\n")
+    assert {name: family.type for name, family in families.items()} == {
+        "interpose_requests": "counter",
+        "interpose_verdicts": "counter",
+        "interpose_handler_failures": "counter",
+        "interpose_unjudged": "counter",
+        "interpose_worker_restarts": "counter",
+        "interpose_streams_open": "gauge",
+        "interpose_request_seconds": "histogram",
+        "interpose_verdict_seconds": "histogram",
+    }
+    apis = {sample.labels["api"] for sample in families["interpose_requests"].samples}
+    assert apis == {"anthropic", "chat", "responses", "gemini"}

@@ -1,17 +1,22 @@
 """Numbers for Prometheus, counted from what is journalled and summed over all workers.
 
-Knows: the series, the text format (version 0.0.4). Does not know: who serves it.
+Knows: the series and their places. Does not know: who serves them.
 Every series has its place in one block of numbers for each worker, so that the blocks can lie in shared memory.
 """
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
 
-CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()
 
 _APIS = ("anthropic", "chat", "responses", "gemini")
 _REQUESTS = ("ok", "error", "failed", "client_gone", "cancelled", "turned_away")
@@ -87,7 +92,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """All series, summed over the workers."""
-        return "".join(line + "\n" for line in self._lines()).encode()
+        return generate_latest(_Collected(self._families()))
 
     def _count_request(self, record: Record) -> None:
         api = str(record.data.get("api"))
@@ -127,42 +132,42 @@ class Metrics:
     def _sum(self, name: str, labels: _Labels) -> float:
         return sum(self._all[_PLACES[name, labels] :: len(_PLACES)])
 
-    def _lines(self) -> Iterator[str]:
-        yield from self._counter("requests_total", "Requests by API and outcome.", "requests", ("api", "outcome"))
-        yield from self._counter("verdicts_total", "Verdicts by stage and outcome.", "verdicts", ("stage", "outcome"))
-        yield from self._counter(
-            "handler_failures_total",
-            "Handlers that failed, and whether the call went through (open) or not (closed).",
-            "failures",
-            ("stage", "direction"),
-        )
-        yield from self._counter("unjudged_total", "Requests that nobody judged.", "unjudged", ())
-        yield from self._counter("worker_restarts_total", "Workers that died and were started again.", "restarts", ())
-        yield "# HELP interpose_streams_open Requests that are being served."
-        yield "# TYPE interpose_streams_open gauge"
-        yield f"interpose_streams_open {_shown(self._sum('open', ()))}"
-        yield from self._histogram(
-            "request_seconds", "From a request's head to its end.", "request_s", "api", _REQUEST_S
-        )
-        yield from self._histogram("verdict_seconds", "What a verdict took.", "verdict_s", "stage", _VERDICT_S)
+    def _families(self) -> Iterator[Metric]:
+        yield self._counter("requests", "Requests by API and outcome.", "requests", ("api", "outcome"))
+        yield self._counter("verdicts", "Verdicts by stage and outcome.", "verdicts", ("stage", "outcome"))
+        meaning = "Handlers that failed, and whether the call went through (open) or not (closed)."
+        yield self._counter("handler_failures", meaning, "failures", ("stage", "direction"))
+        yield self._counter("unjudged", "Requests that nobody judged.", "unjudged", ())
+        yield self._counter("worker_restarts", "Workers that died and were started again.", "restarts", ())
+        open_now = self._sum("open", ())
+        yield GaugeMetricFamily("interpose_streams_open", "Requests that are being served.", value=open_now)
+        yield self._histogram("request_seconds", "From a request's head to its end.", "request_s", "api", _REQUEST_S)
+        yield self._histogram("verdict_seconds", "What a verdict took.", "verdict_s", "stage", _VERDICT_S)
 
-    def _counter(self, series: str, meaning: str, name: str, keys: _Labels) -> Iterator[str]:
-        yield f"# HELP interpose_{series} {meaning}"
-        yield f"# TYPE interpose_{series} counter"
+    def _counter(self, series: str, meaning: str, name: str, keys: _Labels) -> Metric:
+        family = CounterMetricFamily(f"interpose_{series}", meaning, labels=keys)
         for known, labels in _PLACES:
             if known == name:
-                yield f"interpose_{series}{_braced(keys, labels)} {_shown(self._sum(name, labels))}"
+                family.add_metric(labels, self._sum(name, labels))
+        return family
 
-    def _histogram(self, series: str, meaning: str, name: str, key: str, bounds: tuple[float, ...]) -> Iterator[str]:
-        yield f"# HELP interpose_{series} {meaning}"
-        yield f"# TYPE interpose_{series} histogram"
+    def _histogram(self, series: str, meaning: str, name: str, key: str, bounds: tuple[float, ...]) -> Metric:
+        family = HistogramMetricFamily(f"interpose_{series}", meaning, labels=(key,))
         for label in dict.fromkeys(labels[0] for known, labels in _PLACES if known == name):
-            total = 0.0
-            for bound in (*map(str, bounds), "+Inf"):
-                total += self._sum(name, (label, bound))
-                yield f"interpose_{series}_bucket{_braced((key, 'le'), (label, bound))} {_shown(total)}"
-            yield f"interpose_{series}_sum{_braced((key,), (label,))} {self._sum(name, (label, 'sum')):.6f}"
-            yield f"interpose_{series}_count{_braced((key,), (label,))} {_shown(total)}"
+            names = (*map(str, bounds), "+Inf")
+            totals = accumulate(self._sum(name, (label, bound)) for bound in names)
+            family.add_metric((label,), list(zip(names, totals, strict=True)), self._sum(name, (label, "sum")))
+        return family
+
+
+class _Collected(Collector):
+    """Numbers of one moment, as the library wants them."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
 
 
 class MeteredJournal:
@@ -180,13 +185,3 @@ class MeteredJournal:
     def flush(self, timeout_s: float = 5.0) -> bool:
         """As the inner journal says."""
         return self._inner.flush(timeout_s)
-
-
-def _braced(keys: _Labels, values: _Labels) -> str:
-    """Labels are words of ours, so nothing in them needs to be escaped."""
-    pairs = ",".join(f'{key}="{value}"' for key, value in zip(keys, values, strict=True))
-    return f"{{{pairs}}}" if pairs else ""
-
-
-def _shown(number: float) -> str:
-    return f"{number:.0f}"
