@@ -19,12 +19,15 @@ RESULT = {"role": "user", "parts": [{"functionResponse": {"name": "ls", "respons
 ASK: dict[str, Any] = {"contents": [TURN]}
 
 
+_COUNTED = ("usage", "usageMetadata", "thoughtSignature")
+
+
 def uncounted(value: Any) -> Any:
-    """The value without the tokens that were counted."""
+    """The value without what is counted or signed."""
     if isinstance(value, list):
         return [uncounted(item) for item in value]
     if isinstance(value, dict):
-        return {key: uncounted(item) for key, item in value.items() if key not in ("usage", "usageMetadata")}
+        return {key: uncounted(item) for key, item in value.items() if key not in _COUNTED}
     return value
 
 

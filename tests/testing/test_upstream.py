@@ -49,6 +49,8 @@ def frames(stream: bytes) -> list[Any]:
         if isinstance(value, dict):
             value.pop("usage", None)
             value.get("message", {}).pop("usage", None)
+            if "signature" in value.get("delta", {}):
+                value["delta"]["signature"] = "signed"
     return values
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from interpose.contracts.json import Json
 from interpose.testing.script import Part, Reply, Text, Thinking, ToolUse, pieces
+from interpose.testing.strict import plain, signature_of
 
-_SIGNATURE = "c2NyaXB0ZWQ="
 _ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error"} | {
     404: "not_found_error",
     413: "request_too_large",
@@ -30,17 +30,25 @@ def error(status: int, message: str) -> Json:
 
 
 def fault(body: Json) -> str | None:
-    """Why the API would refuse this request, or None: no messages, or a proposed call that is not answered next."""
+    """Why the API would refuse this request, or None.
+
+    Refused: no messages, a proposed call that is not answered next, results that do not stand first, a thought whose
+    signature is not its own or that ends a message, tools that are forced while the model thinks.
+    """
     if not isinstance(body, dict):
         return "the body is not a JSON object"
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         return "messages: at least one message is required"
 
+    if _is_forced(body) and _thinks(body):
+        return "Thinking may not be enabled when tool_choice forces tool use."
     waiting: set[str] = set()
     for index, message in enumerate(messages):
-        blocks = message.get("content") if isinstance(message, dict) else None
-        blocks = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+        blocks = _blocks(message)
+        misplaced = _misplaced(message, blocks)
+        if misplaced is not None:
+            return f"messages.{index}: {misplaced}"
         answered = {str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"}
         if waiting - answered:
             return (
@@ -52,18 +60,24 @@ def fault(body: Json) -> str | None:
     return f"messages: the last tool_use blocks have no results: {sorted(waiting)}" if waiting else None
 
 
-def whole(reply: Reply, number: int, request: Json) -> Json:
-    """The reply in one body. `number` makes the message's id."""
-    return _message(number, request) | {
+def prompt(body: Json) -> list[Json]:
+    """What the model reads, from first to last, in one form however it was written."""
+    head = plain({"tools": body.get("tools"), "system": body.get("system")})
+    return [head, *({**plain(message), "content": plain(_blocks(message))} for message in body["messages"])]
+
+
+def whole(reply: Reply, number: int, request: Json, cached: int = 0) -> Json:
+    """The reply in one body. `number` makes the message's id; `cached` tokens of the request were known."""
+    return _message(number, request, cached) | {
         "content": [_block(part) for part in reply.parts],
         "stop_reason": _stop_reason(reply),
-        "usage": _usage(request, _words(reply)),
+        "usage": _usage(request, _words(reply), cached),
     }
 
 
-def stream(reply: Reply, number: int, request: Json) -> Iterator[bytes]:
+def stream(reply: Reply, number: int, request: Json, cached: int = 0) -> Iterator[bytes]:
     """The reply as server-sent events, one frame each."""
-    yield _frame({"type": "message_start", "message": _message(number, request)})
+    yield _frame({"type": "message_start", "message": _message(number, request, cached)})
     for index, part in enumerate(reply.parts):
         yield from _block_frames(part, index)
     delta = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
@@ -71,7 +85,46 @@ def stream(reply: Reply, number: int, request: Json) -> Iterator[bytes]:
     yield _frame({"type": "message_stop"})
 
 
-def _message(number: int, request: Json) -> dict[str, Any]:
+def _is_forced(body: Json) -> bool:
+    choice = body.get("tool_choice")
+    return isinstance(choice, dict) and choice.get("type") in ("any", "tool")
+
+
+def _thinks(body: Json) -> bool:
+    thinking = body.get("thinking")
+    return isinstance(thinking, dict) and thinking.get("type") != "disabled"
+
+
+def _blocks(message: Json) -> list[Json]:
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _misplaced(message: Json, blocks: list[Json]) -> str | None:
+    """What in one message is not where it belongs, or not as it was given."""
+    kinds = [block.get("type") for block in blocks]
+    results = kinds.count("tool_result")
+    if kinds[:results].count("tool_result") != results:
+        return "tool_result blocks must stand first in their message"
+    is_model = message.get("role") == "assistant"
+    strange = next(
+        (kind for kind in kinds if kind in (("tool_result",) if is_model else ("tool_use", "thinking"))), None
+    )
+    if strange is not None:
+        return f"a block of the type {strange} has no place in a message of the role {message.get('role')}"
+    if is_model and kinds and kinds[-1] in ("thinking", "redacted_thinking"):
+        return "The final block in an assistant message cannot be `thinking`."
+    for block in blocks:
+        if block.get("type") == "text" and not block.get("text"):
+            return "text content blocks must be non-empty"
+        if block.get("type") == "thinking" and block.get("signature") != signature_of(str(block.get("thinking"))):
+            return "Invalid `signature` in `thinking` block"
+    return None
+
+
+def _message(number: int, request: Json, cached: int) -> dict[str, Any]:
     return {
         "id": f"msg_{number:012d}",
         "type": "message",
@@ -80,7 +133,7 @@ def _message(number: int, request: Json) -> dict[str, Any]:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": _usage(request, 1),
+        "usage": _usage(request, 1, cached),
     }
 
 
@@ -89,7 +142,7 @@ def _block(part: Part) -> Json:
         case Text(text):
             return {"type": "text", "text": text}
         case Thinking(text):
-            return {"type": "thinking", "thinking": text, "signature": _SIGNATURE}
+            return {"type": "thinking", "thinking": text, "signature": signature_of(text)}
         case ToolUse():
             return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.input}
 
@@ -110,7 +163,7 @@ def _start_and_deltas(part: Part) -> tuple[Json, list[Json]]:
             return {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces(text)]
         case Thinking(text):
             thoughts = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(text)]
-            signature = {"type": "signature_delta", "signature": _SIGNATURE}
+            signature = {"type": "signature_delta", "signature": signature_of(text)}
             return {"type": "thinking", "thinking": "", "signature": ""}, [*thoughts, signature]
         case ToolUse():
             texts = ["", *pieces(part.arguments)]
@@ -125,11 +178,11 @@ def _stop_reason(reply: Reply) -> str:
     return "tool_use" if any(isinstance(part, ToolUse) for part in reply.parts) else "end_turn"
 
 
-def _usage(request: Json, output_tokens: int) -> Json:
+def _usage(request: Json, output_tokens: int, cached: int) -> Json:
     return {
-        "input_tokens": len(json.dumps(request)) // 4,
+        "input_tokens": max(0, len(json.dumps(request)) // 4 - cached),
         "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
+        "cache_read_input_tokens": cached,
         "output_tokens": output_tokens,
     }
 

@@ -10,8 +10,10 @@ from typing import Any
 
 from interpose.contracts.json import Json
 from interpose.testing.script import Reply, Text, ToolUse, pieces
+from interpose.testing.strict import plain
 
 _CREATED = 1_760_000_000
+_SAYINGS = ("content", "tool_calls", "function_call", "refusal", "audio")
 
 
 def error(status: int, message: str) -> Json:
@@ -21,17 +23,26 @@ def error(status: int, message: str) -> Json:
 
 
 def fault(body: Json) -> str | None:
-    """Why the API would refuse this request, or None: no messages, or a proposed call that is not answered next."""
+    """Why the API would refuse this request, or None.
+
+    Refused: no messages, a proposed call that is not answered next, a reply of the model that says nothing, a forced
+    tool that is not offered.
+    """
     if not isinstance(body, dict):
         return "the body is not a JSON object"
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         return "messages: at least one message is required"
 
+    forced = _forced_tool(body)
+    if forced is not None and forced not in _offered(body):
+        return f"Invalid value: 'tool_choice' names {forced!r}, which is not among 'tools'."
     waiting: set[str] = set()
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             return f"messages[{index}] is not an object"
+        if message.get("role") == "assistant" and not any(message.get(key) for key in _SAYINGS):
+            return f"messages[{index}]: an assistant message needs content or tool_calls"
         if message.get("role") == "tool":
             call_id = str(message.get("tool_call_id"))
             if call_id not in waiting:
@@ -44,8 +55,13 @@ def fault(body: Json) -> str | None:
     return f"messages: the last tool_calls have no responses: {sorted(waiting)}" if waiting else None
 
 
-def whole(reply: Reply, number: int, request: Json) -> Json:
-    """The reply in one body. `number` makes the completion's id."""
+def prompt(body: Json) -> list[Json]:
+    """What the model reads, from first to last, in one form however it was written."""
+    return [plain({"tools": body.get("tools")}), *(_spread(message) for message in body["messages"])]
+
+
+def whole(reply: Reply, number: int, request: Json, cached: int = 0) -> Json:
+    """The reply in one body. `number` makes the completion's id; `cached` tokens of the request were known."""
     calls = [_call(part) for part in reply.parts if isinstance(part, ToolUse)]
     text = "".join(part.text for part in reply.parts if isinstance(part, Text))
     message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None}
@@ -53,11 +69,11 @@ def whole(reply: Reply, number: int, request: Json) -> Json:
         message["tool_calls"] = calls
     return _head(number, request, "chat.completion") | {
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(reply)}],
-        "usage": _usage(reply, request),
+        "usage": _usage(reply, request, cached),
     }
 
 
-def stream(reply: Reply, number: int, request: Json) -> Iterator[bytes]:
+def stream(reply: Reply, number: int, request: Json, cached: int = 0) -> Iterator[bytes]:
     """The reply as server-sent events, one frame each, with the usage chunk where the request asks for it."""
     head = _head(number, request, "chat.completion.chunk")
     for delta in _deltas(reply):
@@ -65,8 +81,25 @@ def stream(reply: Reply, number: int, request: Json) -> Iterator[bytes]:
     yield _frame(head, {}, _finish_reason(reply))
     options = request.get("stream_options")
     if isinstance(options, dict) and options.get("include_usage"):
-        yield _data(head | {"choices": [], "usage": _usage(reply, request)})
+        yield _data(head | {"choices": [], "usage": _usage(reply, request, cached)})
     yield b"data: [DONE]\n\n"
+
+
+def _forced_tool(body: Json) -> str | None:
+    choice = body.get("tool_choice")
+    function = choice.get("function") if isinstance(choice, dict) else None
+    return str(function.get("name")) if isinstance(function, dict) else None
+
+
+def _offered(body: Json) -> list[str]:
+    functions = [tool.get("function") for tool in body.get("tools") or () if isinstance(tool, dict)]
+    return [str(function.get("name")) for function in functions if isinstance(function, dict)]
+
+
+def _spread(message: Json) -> Json:
+    content = message.get("content")
+    listed = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return plain({**message, "content": listed})
 
 
 def _deltas(reply: Reply) -> Iterator[Json]:
@@ -102,10 +135,12 @@ def _head(number: int, request: Json, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{number:012d}", "created": _CREATED, "model": model, "object": kind}
 
 
-def _usage(reply: Reply, request: Json) -> Json:
+def _usage(reply: Reply, request: Json, cached: int) -> Json:
     written = sum(len(part.arguments if isinstance(part, ToolUse) else part.text) for part in reply.parts)
-    prompt, completion = len(json.dumps(request)) // 4, 1 + written // 4
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    read, completion = len(json.dumps(request)) // 4, 1 + written // 4
+    return {"prompt_tokens": read, "completion_tokens": completion, "total_tokens": read + completion} | {
+        "prompt_tokens_details": {"cached_tokens": cached}
+    }
 
 
 def _frame(head: Json, delta: Json, finish_reason: str | None) -> bytes:

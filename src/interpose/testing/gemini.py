@@ -6,13 +6,20 @@ Source: streams recorded from the public API's form, https://ai.google.dev/api/g
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from interpose.contracts.json import Json
 from interpose.testing.script import Part, Reply, Text, Thinking, ToolUse, pieces
+from interpose.testing.strict import is_own_token, plain, token
 
-_SIGNATURE = "c2NyaXB0ZWQ="
+_OWN_CALL = re.compile(r"call_\d{12}")
+"""The ids that a scripted model counts up: such a call was signed when it was the first of its reply."""
+
+_UNSIGNED = "skip_thought_signature_validator"
+"""What the provider takes in the place of a signature, for calls that another model made."""
+
 _STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"} | {
     429: "RESOURCE_EXHAUSTED",
     503: "UNAVAILABLE",
@@ -25,7 +32,11 @@ def error(status: int, message: str) -> Json:
 
 
 def fault(body: Json) -> str | None:
-    """Why the API would refuse this request, or None: no contents, or calls that are not all answered next."""
+    """Why the API would refuse this request, or None.
+
+    Refused: no contents, calls that are not all answered next, a thought signature that it did not give, a first call
+    without the signature that it gave.
+    """
     if not isinstance(body, dict):
         return "the body is not a JSON object"
     contents = body.get("contents")
@@ -34,6 +45,9 @@ def fault(body: Json) -> str | None:
 
     waiting = 0
     for index, content in enumerate(contents):
+        misplaced = _misplaced(content)
+        if misplaced is not None:
+            return f"contents[{index}]: {misplaced}"
         answered = _count(content, "functionResponse")
         if answered != waiting:
             return (
@@ -44,17 +58,46 @@ def fault(body: Json) -> str | None:
     return f"contents: the last {waiting} function call parts have no function response parts" if waiting else None
 
 
-def whole(reply: Reply, number: int, request: Json) -> Json:
-    """The reply in one body. `number` makes the response's id."""
-    return _body(_last_candidate([_part(part) for part in reply.parts], reply), reply, number, request)
+def prompt(body: Json) -> list[Json]:
+    """What the model reads, from first to last."""
+    return [plain({"tools": body.get("tools"), "system": body.get("systemInstruction")}), *plain(body["contents"])]
 
 
-def stream(reply: Reply, number: int, request: Json) -> Iterator[bytes]:
+def whole(reply: Reply, number: int, request: Json, cached: int = 0) -> Json:
+    """The reply in one body. `number` makes the response's id; `cached` tokens of the request were known."""
+    parts = [_part(part, signed) for part, signed in _signed(reply, number)]
+    return _head(reply, number, request, cached) | {"candidates": [_last_candidate(parts, reply)]}
+
+
+def stream(reply: Reply, number: int, request: Json, cached: int = 0) -> Iterator[bytes]:
     """The reply as server-sent events, one frame each; lines end as the real server's do."""
-    for part in reply.parts:
+    head = _head(reply, number, request, cached)
+    for part, signed in _signed(reply, number):
         for piece in _chunks(part):
-            yield _frame(_body(_candidate([_part(piece)]), reply, number, request))
-    yield _frame(_body(_last_candidate([{"text": ""}], reply), reply, number, request))
+            yield _frame({"candidates": [_candidate([_part(piece, signed)])]} | head)
+    yield _frame({"candidates": [_last_candidate([{"text": ""}], reply)]} | head)
+
+
+def _signed(reply: Reply, number: int) -> Iterator[tuple[Part, str | None]]:
+    """The parts, the first call with the signature of the thoughts that led to the calls."""
+    calls = [index for index, part in enumerate(reply.parts) if isinstance(part, ToolUse)]
+    for index, part in enumerate(reply.parts):
+        yield part, token(number, index) if index in calls[:1] else None
+
+
+def _misplaced(content: Json) -> str | None:
+    """What about the signatures of one content is not as it was given."""
+    parts = content.get("parts") if isinstance(content, dict) else None
+    parts = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    signatures = [part["thoughtSignature"] for part in parts if "thoughtSignature" in part]
+    if not all(signature == _UNSIGNED or is_own_token(signature) for signature in signatures):
+        return "Thought signature is not valid."
+    first = next((part for part in parts if isinstance(part.get("functionCall"), dict)), None)
+    if first is None or not _OWN_CALL.fullmatch(str(first["functionCall"].get("id"))):
+        return None
+    if "thoughtSignature" not in first:
+        return "Function call is missing a thought_signature in functionCall parts."
+    return None
 
 
 def _count(content: Json, kind: str) -> int:
@@ -62,10 +105,9 @@ def _count(content: Json, kind: str) -> int:
     return sum(isinstance(part, dict) and kind in part for part in parts) if isinstance(parts, list) else 0
 
 
-def _body(candidate: Json, reply: Reply, number: int, request: Json) -> Json:
+def _head(reply: Reply, number: int, request: Json, cached: int) -> dict[str, Any]:
     return {
-        "candidates": [candidate],
-        "usageMetadata": _usage(reply, request),
+        "usageMetadata": _usage(reply, request, cached),
         "modelVersion": "gemini-scripted",
         "responseId": f"{number:012d}",
     }
@@ -79,7 +121,7 @@ def _last_candidate(parts: list[Json], reply: Reply) -> Json:
     return _candidate(parts) | {"finishReason": reply.stop_reason or "STOP"}
 
 
-def _part(part: Part) -> Json:
+def _part(part: Part, signed: str | None) -> Json:
     match part:
         case Text(text):
             return {"text": text}
@@ -88,7 +130,7 @@ def _part(part: Part) -> Json:
         case ToolUse():
             arguments = dict(part.input) if isinstance(part.input, Mapping) else part.input
             call = {"id": part.id, "name": part.name, "args": arguments}
-            return {"functionCall": call, "thoughtSignature": _SIGNATURE}
+            return {"functionCall": call} | ({"thoughtSignature": signed} if signed else {})
 
 
 def _chunks(part: Part) -> list[Part]:
@@ -102,13 +144,14 @@ def _chunks(part: Part) -> list[Part]:
             return [part]
 
 
-def _usage(reply: Reply, request: Json) -> Json:
+def _usage(reply: Reply, request: Json, cached: int) -> Json:
     written = sum(len(part.arguments if isinstance(part, ToolUse) else part.text) for part in reply.parts)
-    prompt, candidates = len(json.dumps(request)) // 4, 1 + written // 4
+    read, candidates = len(json.dumps(request)) // 4, 1 + written // 4
     return {
-        "promptTokenCount": prompt,
+        "promptTokenCount": read,
         "candidatesTokenCount": candidates,
-        "totalTokenCount": prompt + candidates,
+        "totalTokenCount": read + candidates,
+        "cachedContentTokenCount": cached,
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from interpose.contracts.json import Json
 from interpose.testing.script import Part, Reply, Text, Thinking, ToolUse, pieces
+from interpose.testing.strict import is_own_token, plain, token
 
 _CREATED = 1_760_000_000
 _OUTPUTS = {
@@ -18,6 +19,8 @@ _OUTPUTS = {
     "custom_tool_call_output": "custom_tool_call",
     "local_shell_call_output": "local_shell_call",
 }
+
+_ID_PREFIXES = {"message": "msg", "function_call": "fc", "reasoning": "rs", "custom_tool_call": "ctc"}
 
 _Event: TypeAlias = tuple[str, dict[str, Any]]
 """The type of a stream event, and what it says beside its type and number."""
@@ -30,7 +33,11 @@ def error(status: int, message: str) -> Json:
 
 
 def fault(body: Json) -> str | None:
-    """Why the API would refuse this request, or None: no input, a call without its output, an output without a call."""
+    """Why the API would refuse this request, or None.
+
+    Refused: no input, a call without its output, an output without a call, a thought that is not followed by what it
+    led to or whose encrypted content was edited, an item with an id of another kind.
+    """
     if not isinstance(body, dict):
         return "the body is not a JSON object"
     items = body.get("input")
@@ -43,6 +50,9 @@ def fault(body: Json) -> str | None:
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             return f"input[{index}] is not an object"
+        misplaced = _misplaced(items, index)
+        if misplaced is not None:
+            return f"input[{index}]: {misplaced}"
         kind, call_id = str(item.get("type")), str(item.get("call_id"))
         if kind in _OUTPUTS.values():
             waiting[call_id] = kind
@@ -51,28 +61,65 @@ def fault(body: Json) -> str | None:
     return f"No tool output found for the calls {sorted(waiting)}." if waiting else None
 
 
-def whole(reply: Reply, number: int, request: Json) -> Json:
-    """The reply in one body. `number` makes the response's id."""
-    return _response(reply, number, request, "completed")
+def prompt(body: Json) -> list[Json]:
+    """What the model reads, from first to last, in one form however it was written."""
+    items = body["input"]
+    listed = [{"role": "user", "content": items}] if isinstance(items, str) else items
+    return [plain({"tools": body.get("tools"), "instructions": body.get("instructions")}), *map(_spread, listed)]
 
 
-def stream(reply: Reply, number: int, request: Json) -> Iterator[bytes]:
+def whole(reply: Reply, number: int, request: Json, cached: int = 0) -> Json:
+    """The reply in one body. `number` makes the response's id; `cached` tokens of the request were known."""
+    return _response(reply, number, request, "completed", cached)
+
+
+def stream(reply: Reply, number: int, request: Json, cached: int = 0) -> Iterator[bytes]:
     """The reply as server-sent events, one frame each."""
-    for sequence, (kind, fields) in enumerate(_events(reply, number, request)):
+    for sequence, (kind, fields) in enumerate(_events(reply, number, request, cached)):
         yield _frame({"type": kind, "sequence_number": sequence} | fields)
 
 
-def _events(reply: Reply, number: int, request: Json) -> Iterator[_Event]:
-    begun = _response(reply, number, request, "in_progress")
+def _misplaced(items: list[Json], index: int) -> str | None:
+    """What about one item is not where it belongs, or not as it was given."""
+    item = items[index]
+    kind, item_id = item.get("type", "message"), item.get("id")
+    prefix = _ID_PREFIXES.get(kind if item.get("role") != "user" else "")
+    if prefix is not None and item_id is not None and not str(item_id).startswith(prefix):
+        return f"Invalid 'id': {item_id!r}. Expected an ID that begins with {prefix!r}."
+    if kind != "reasoning":
+        return None
+    sealed = item.get("encrypted_content")
+    if sealed is not None and not is_own_token(sealed):
+        return "The encrypted content could not be verified."
+    following = items[index + 1] if index + 1 < len(items) else {}
+    is_led_to = isinstance(following, dict) and (
+        following.get("role") == "assistant" or str(following.get("type")) in (*_OUTPUTS.values(), "reasoning")
+    )
+    return None if is_led_to else f"{item_id!r} of type 'reasoning' was provided without its required following item."
+
+
+def _spread(item: Json) -> Json:
+    """The item without what only the server knows it by."""
+    seen: dict[str, Any] = plain(item, without=("id", "status"))
+    if item.get("type", "message") != "message":
+        return seen
+    content = seen.get("content")
+    kind = "output_text" if item.get("role") == "assistant" else "input_text"
+    listed = [{"type": kind, "text": content}] if isinstance(content, str) else content
+    return {**seen, "type": "message", "content": plain(listed, without=("annotations", "logprobs"))}
+
+
+def _events(reply: Reply, number: int, request: Json, cached: int) -> Iterator[_Event]:
+    begun = _response(reply, number, request, "in_progress", 0)
     yield "response.created", {"response": begun}
     yield "response.in_progress", {"response": begun}
     for index, part in enumerate(reply.parts):
-        item = _item(part, number, index)
+        item = _item(part, number, index, request)
         place = {"output_index": index, "item_id": item["id"]}
         yield "response.output_item.added", {"output_index": index, "item": _begun(item)}
         yield from _deltas(part, place)
         yield "response.output_item.done", {"output_index": index, "item": item}
-    yield "response.completed", {"response": whole(reply, number, request)}
+    yield "response.completed", {"response": whole(reply, number, request, cached)}
 
 
 def _deltas(part: Part, place: dict[str, Any]) -> Iterator[_Event]:
@@ -98,11 +145,13 @@ def _deltas(part: Part, place: dict[str, Any]) -> Iterator[_Event]:
             yield f"{kind}.done", {"name": part.name, "arguments": part.arguments} | place
 
 
-def _item(part: Part, number: int, index: int) -> dict[str, Any]:
+def _item(part: Part, number: int, index: int, request: Json) -> dict[str, Any]:
     counted = f"{number:06d}{index:06d}"
     match part:
         case Thinking(text):
-            return {"type": "reasoning", "id": f"rs_{counted}", "summary": [{"type": "summary_text", "text": text}]}
+            thought = {"type": "reasoning", "id": f"rs_{counted}", "summary": [{"type": "summary_text", "text": text}]}
+            is_sealed = "reasoning.encrypted_content" in (request.get("include") or ())
+            return thought | ({"encrypted_content": token(number, index)} if is_sealed else {})
         case Text(text):
             said = {"role": "assistant", "content": [_output_text(text)]}
             return {"type": "message", "id": f"msg_{counted}", "status": "completed"} | said
@@ -122,7 +171,7 @@ def _begun(item: dict[str, Any]) -> Json:
             return item | {"status": "in_progress", "arguments": ""}
 
 
-def _response(reply: Reply, number: int, request: Json, status: str) -> dict[str, Any]:
+def _response(reply: Reply, number: int, request: Json, status: str, cached: int) -> dict[str, Any]:
     is_done = status == "completed"
     return {
         "id": f"resp_{number:012d}",
@@ -134,7 +183,7 @@ def _response(reply: Reply, number: int, request: Json, status: str) -> dict[str
         "instructions": None,
         "metadata": {},
         "model": request.get("model", "scripted"),
-        "output": [_item(part, number, index) for index, part in enumerate(reply.parts)] if is_done else [],
+        "output": [_item(part, number, index, request) for index, part in enumerate(reply.parts)] if is_done else [],
         "parallel_tool_calls": True,
         "temperature": 1.0,
         "top_p": 1.0,
@@ -142,7 +191,7 @@ def _response(reply: Reply, number: int, request: Json, status: str) -> dict[str
         "tools": [],
         "previous_response_id": None,
         "store": False,
-        "usage": _usage(reply, request) if is_done else None,
+        "usage": _usage(reply, request, cached) if is_done else None,
     }
 
 
@@ -150,12 +199,12 @@ def _output_text(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _usage(reply: Reply, request: Json) -> Json:
+def _usage(reply: Reply, request: Json, cached: int) -> Json:
     written = sum(len(part.arguments if isinstance(part, ToolUse) else part.text) for part in reply.parts)
     read, output = len(json.dumps(request)) // 4, 1 + written // 4
     return {
         "input_tokens": read,
-        "input_tokens_details": {"cached_tokens": 0},
+        "input_tokens_details": {"cached_tokens": cached},
         "output_tokens": output,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": read + output,

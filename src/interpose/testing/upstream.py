@@ -34,6 +34,7 @@ from interpose.testing.script import (
     Thinking,
     ToolUse,
 )
+from interpose.testing.strict import PromptCache, PromptUse
 
 __all__ = [
     "Answer",
@@ -99,6 +100,8 @@ class ScriptedUpstream:
         self._hangup = threading.Condition(self._lock)
         self._replies = 0
         self._calls = 0
+        self._cache = PromptCache()
+        self._prompts: list[PromptUse] = []
         self._port: int | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -118,6 +121,12 @@ class ScriptedUpstream:
         """Every request so far, in the order of arrival."""
         with self._lock:
             return tuple(self._requests)
+
+    @property
+    def prompts(self) -> tuple[PromptUse, ...]:
+        """The size of each prompt that was answered with a Reply, and how much of its start was unchanged."""
+        with self._lock:
+            return tuple(self._prompts)
 
     @property
     def remaining(self) -> int:
@@ -251,13 +260,25 @@ class ScriptedUpstream:
                 500, f"a Reply speaks the APIs of models, and {path} is none of their paths: use RawBody"
             )
 
+        cached = self._use(exchange)
         numbered, number = self._numbered(reply, "toolu" if exchange.dialect is anthropic else "call")
         if not exchange.is_streamed:
-            body = exchange.dialect.whole(numbered, number, exchange.recorded.json)
+            body = exchange.dialect.whole(numbered, number, exchange.recorded.json, cached)
             return web.json_response(body, status=reply.status)
 
-        frames = tuple(exchange.dialect.stream(numbered, number, exchange.recorded.json))
+        frames = tuple(exchange.dialect.stream(numbered, number, exchange.recorded.json, cached))
         return await _write_stream(exchange.request, RawStream(frames), reply.status)
+
+    def _use(self, exchange: _Exchange) -> int:
+        """Counts the prompt; how many of its tokens are known from an earlier one."""
+        body = exchange.recorded.json
+        if exchange.dialect is None or exchange.dialect.fault(body) is not None:
+            return 0
+        model = exchange.request.path.rpartition(":")[0] if exchange.dialect is gemini else str(body.get("model"))
+        with self._lock:
+            use = self._cache.use(f"{exchange.dialect.__name__} {model}", exchange.dialect.prompt(body))
+            self._prompts.append(use)
+        return use.cached_tokens
 
     def _numbered(self, reply: Reply, prefix: str) -> tuple[Reply, int]:
         """The reply with an id for each call, and its own number."""
