@@ -4,6 +4,7 @@ Knows: spans, the names of their attributes (semantic conventions for GenAI). Do
 told by the standard OTEL_… variables. The packages of the extra `otel` are loaded only when traces are switched on.
 """
 
+import threading
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol
@@ -13,6 +14,9 @@ from interpose import __version__
 from interpose.contracts.errors import ConfigError
 from interpose.gateway.routes import Headers, Route
 from interpose.gateway.settings import PROVIDERS, Provider, Target
+
+CLOSE_S = 2.0
+"""How long the end of the gateway waits for spans to leave."""
 
 _PROVIDER_NAMES: Mapping[Provider, str] = {"anthropic": "anthropic", "openai": "openai", "gemini": "gcp.gemini"}
 
@@ -41,7 +45,7 @@ class Tracing(Protocol):
         ...
 
     def close(self) -> None:
-        """Sends what waits to be sent. Idempotent."""
+        """Sends what waits to be sent. Call it once."""
         ...
 
 
@@ -99,8 +103,10 @@ class OtelTracing:
         return _OtelSpan(self._api, span, operation)
 
     def close(self) -> None:
-        """As the port says."""
-        self._provider.shutdown()
+        """As the port says; what a collector that is not there does not take within 2 s is lost."""
+        closing = threading.Thread(target=self._provider.shutdown, name="interpose-traces", daemon=True)
+        closing.start()
+        closing.join(CLOSE_S)
 
 
 class _OtelSpan:
@@ -148,6 +154,6 @@ def open_tracing() -> Tracing:
             "gateway.traces", f"needs packages that are not installed ({error.name})", "pip install 'interpose[otel]'"
         ) from error
     resource = resources.Resource.create({"service.name": "interpose", "service.version": __version__})
-    provider = sdk.TracerProvider(resource=resource)
+    provider = sdk.TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
     return OtelTracing(api, propagation.TraceContextTextMapPropagator(), provider)
