@@ -61,10 +61,7 @@ def frames_of(api: str, reply: Reply) -> list[bytes]:
     """The reply as the API streams it, piece by piece."""
     request = {"stream_options": {"include_usage": True}} if api == "chat" else {}
     frames = list(DIALECTS[api].stream(reply, 1, request))
-    if api != "gemini-array":
-        return frames
-    items = [frame.removeprefix(b"data: ").strip() for frame in frames]
-    return [b"[" + items[0], *(b",\r\n" + item for item in items[1:]), b"]"]
+    return list(gemini.array(frames)) if api == "gemini-array" else frames
 
 
 def message_of(api: str, stream: bytes) -> Message:

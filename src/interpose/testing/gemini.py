@@ -1,13 +1,12 @@
 """The Gemini generateContent API, as far as a scripted model speaks it: request checks and replies.
 
-Knows: the shapes of requests, replies, stream events and errors. Does not know: sockets, streams that are not
-server-sent events (the clients all ask for `alt=sse`).
+Knows: the shapes of requests, replies, stream events and errors. Does not know: sockets.
 Source: streams recorded from the public API's form, https://ai.google.dev/api/generate-content.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from interpose.contracts.json import Json
@@ -76,6 +75,15 @@ def stream(reply: Reply, number: int, request: Json, cached: int = 0) -> Iterato
         for piece in _chunks(part):
             yield _frame({"candidates": [_candidate([_part(piece, signed)])]} | head)
     yield _frame({"candidates": [_last_candidate([{"text": ""}], reply)]} | head)
+
+
+def array(frames: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks of `stream` as one array, as the API writes them unless `alt=sse` is asked for."""
+    before = b"["
+    for frame in frames:
+        yield before + frame.removeprefix(b"data: ").strip()
+        before = b"\n,\r\n"
+    yield b"\n]"
 
 
 def _signed(reply: Reply, number: int) -> Iterator[tuple[Part, str | None]]:

@@ -267,6 +267,9 @@ class ScriptedUpstream:
             return web.json_response(body, status=reply.status)
 
         frames = tuple(exchange.dialect.stream(numbered, number, exchange.recorded.json, cached))
+        if exchange.dialect is gemini and exchange.request.query.get("alt") != "sse":
+            chunks = RawStream(tuple(gemini.array(frames)), content_type="application/json")
+            return await _write_stream(exchange.request, chunks, reply.status)
         return await _write_stream(exchange.request, RawStream(frames), reply.status)
 
     def _use(self, exchange: _Exchange) -> int:
