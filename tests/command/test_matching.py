@@ -73,6 +73,21 @@ def ask(pattern: str, text: str) -> str:
         ("*", "make", "Found"),
         ("sudo", "sudo ls", "Found"),
         ("kubectl delete *", "kubectl -n x delete pod y", "Found"),
+        ("kubectl --context=prod* delete", "kubectl --context=prod-eu delete x", "Found"),
+        ("kubectl --context=prod* delete", "kubectl --context prod-eu delete x", "Found"),
+        ("kubectl --context=prod* delete", "kubectl --context dev delete prod-x", "NotFound"),
+        ("kubectl --context=prod* delete", 'kubectl --context "prod-$X" delete x', "Unknown"),
+        ("kubectl -n=prod* delete", "kubectl -nprod delete x", "Found"),
+        ("kubectl -n=prod* delete", "kubectl -n prod delete x", "Found"),
+        ("kubectl -n=prod* delete", "kubectl -n dev delete x", "NotFound"),
+        ("git push +*", "git push origin +main", "Found"),
+        ("git push +*", "git push origin main", "NotFound"),
+        ("rimraf", "npx rimraf dist", "Found"),
+        ("pytest", "uv run pytest -q", "Found"),
+        ("pytest", "python -m pytest", "NotFound"),
+        (RECURSIVE, "docker exec c rm -r x", "Found"),
+        (RECURSIVE, "uv $X rm", "Unknown"),
+        (RECURSIVE, "echo \udc80; rm x", "Unknown"),
     ],
 )  # fmt: skip
 def test_answers(pattern: str, text: str, answer: str) -> None:
@@ -89,12 +104,28 @@ def test_answers(pattern: str, text: str, answer: str) -> None:
         ("rm -r|x", "mixes"),
         ("rm 'a b'", "quote at column 4"),
         ("rm --", "bare"),
+        ("^rm -rf", "regular expression at column 1"),
+        ("rm.*", "regular expression at column 1"),
+        ("git push.*--force", "regular expression at column 5"),
+        (r"rm\s -r", "regular expression"),
+        ("a && b", "'&&' at column 3"),
+        ("curl | sh", "'|' at column 6"),
+        ("make > log", "'>' at column 6"),
+        ("/bin/rm -rf", "write 'rm'"),
+        ("~/bin/deploy", "write 'deploy'"),
+        ("rm $HOME", "variable at column 4"),
     ],
 )
 def test_a_wrong_pattern_says_where_and_what(text: str, part: str) -> None:
     """A pattern that makes no sense names the place and the way out."""
     with pytest.raises(ValueError, match=part):
         CommandPattern.parse(text)
+
+
+@pytest.mark.parametrize("text", ["rm .*", "rm build.*", "npm i *.tgz", "./deploy.sh", "*/deploy.sh", "dd of=/dev/*"])
+def test_globs_and_own_scripts_are_patterns(text: str) -> None:
+    """What a shell's user would write for names is no mistake."""
+    assert CommandPattern.parse(text).text == text
 
 
 @pytest.mark.parametrize(

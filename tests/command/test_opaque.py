@@ -18,6 +18,8 @@ from interpose.command.reader import read_command
         ("time cargo test | tail -5", ["cargo"]),
         ("/usr/bin/python3 a.py; /usr/bin/grep x y", ["python3"]),
         ("cd x; ls -la; cat a | grep b > c; rm d; git status; echo done; [ -f x ]", []),
+        ("uv run pytest; docker exec c make all; ssh h ls; npx tsc", ["pytest", "make", "tsc"]),
+        ("uv sync; docker build .; tmux attach", ["uv", "docker"]),
         ("$TOOL --fast", []),
         ("bash < script", []),
     ],

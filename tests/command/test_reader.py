@@ -90,3 +90,11 @@ def test_a_folder_that_is_not_known() -> None:
     """Without a folder relative paths are not known, absolute ones are."""
     reading = read_command("rm x /y", cwd="")
     assert [(use.path, use.dynamic) for use in reading.files] == [("x", True), ("/y", False)]
+
+
+@given(st.text(st.sampled_from("rm -/$'\"\\;|<>()` \ud800\udc80x\n"), max_size=30))
+def test_half_a_character_is_unknown(text: str) -> None:
+    """No program is given it as it is, so nothing is said about such a text."""
+    halves = any("\ud800" <= character <= "\udfff" for character in text)
+    unknown = read_command(text, cwd="/w", home="/h").unknown
+    assert (unknown == ("the text holds half a Unicode character",)) is halves

@@ -40,6 +40,22 @@ def test_missing_files_are_no_hooks_and_no_issues(tmp_path: Path) -> None:
     assert load(files(tmp_path), tmp_path) == LoadedHooks((), (), (), (), ())
 
 
+def test_a_file_with_the_other_ending_is_noted(tmp_path: Path) -> None:
+    """`hooks.yml` is not read, and somebody who wrote it should know; beside a hooks.yaml it says nothing."""
+    sources = files(tmp_path, project=GUARD)
+    other = tmp_path / "project" / "hooks.yml"
+    sources[1].path.rename(other)
+
+    loaded = load(sources, tmp_path)
+
+    assert (loaded.hooks, loaded.broken_files) == ((), ())
+    assert [(issue.level, str(issue)) for issue in loaded.issues] == [
+        ("note", f"{other}:1:1: hooks.yml is not read: the name is hooks.yaml (rename it to hooks.yaml)")
+    ]
+    sources[1].path.write_text(GUARD)
+    assert load(sources, tmp_path).issues == ()
+
+
 def test_files_of_all_origins_become_one_set(tmp_path: Path) -> None:
     """Registrations stand in the order of the hooks, and say what they are."""
     loaded = load(files(tmp_path, user=PROMPT, project=GUARD, local=GUARD.replace("no-rm", "no-rm-here")), tmp_path)

@@ -140,6 +140,84 @@ def test_access_says_what_must_happen_to_the_file(
     assert ask(Matchers(path=(".env",), access=(access,)), tool, arguments) == answer
 
 
+@pytest.mark.parametrize("tool", ["search", "Grep"])
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ({"glob": "*.py"}, "not found"),
+        ({"glob": "*.py", "path": "."}, "not found"),
+        ({"glob": "*.{py,toml}", "path": "src"}, "not found"),
+        ({"include": "*.py"}, "not found"),
+        ({"glob": "*"}, "not found"),
+        ({"glob": "**/*"}, "not found"),
+        ({"glob": "src/**"}, "not found"),
+        ({"glob": "!.env"}, "not found"),
+        ({"path": "."}, "not found"),
+        ({"glob": "*.lock"}, "not found"),
+        ({"glob": "*.pem", "path": "node_modules"}, "not found"),
+        ({"glob": "*.cnf"}, "found"),
+        ({"glob": "*.e*"}, "found"),
+        ({"glob": ".env*"}, "found"),
+        ({"glob": "*.py .env"}, "found"),
+        ({"glob": "{*.py,.env}"}, "found"),
+        ({"glob": "*.py,.env"}, "found"),
+        ({"glob": "*.pem"}, "found"),
+        ({"glob": "**/.env"}, "found"),
+        ({"path": ".env"}, "found"),
+        ({"path": "secrets", "glob": "*.txt"}, "found"),
+    ],
+)
+def test_a_search_is_held_against_the_names_its_glob_means(
+    tmp_path: Path, tool: str, arguments: dict[str, Any], answer: str
+) -> None:
+    """By the text of the glob and by names that are there; what a folder holds besides does not count."""
+    for name in (".env", "src/a.py", "etc/x.cnf", "secrets/a.txt", "node_modules/ca.pem", "x.lock"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    rule = Matchers(path=(".env", ".env.*", "*.pem", "etc/", "secrets", "!**/node_modules/**"))
+
+    assert ask(rule, tool, {"pattern": "x", **arguments}, root=str(tmp_path)) == answer
+
+
+def test_a_search_may_start_at_home() -> None:
+    """`~` is the folder that it is everywhere."""
+    rule = Matchers(path=("~/.netrc",))
+
+    assert ask(rule, "search", {"pattern": "x", "path": "~", "glob": ".netrc"}) == "found"
+    assert ask(rule, "search", {"pattern": "x", "path": "~", "glob": ".n*"}) == "found"
+    assert ask(rule, "search", {"pattern": "x", "path": ".", "glob": ".netrc"}) == "not found"
+
+
+def test_globs_of_a_reading_tool_are_what_they_find(tmp_path: Path) -> None:
+    """A list of globs reads every file it finds."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / ".env").touch()
+    rule = Matchers(path=(".env",))
+
+    def answer(*include: str) -> str:
+        return ask(rule, "read_many_files", {"include": list(include)}, root=str(tmp_path), agent="gemini-cli")
+
+    assert [answer("**/*.py"), answer("src/**"), answer("src/**/*")] == ["not found"] * 3
+    assert [answer("**/*"), answer("src/a", "*"), answer("{a,.env}"), answer(".e*")] == ["found"] * 4
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "answer"),
+    [
+        ("fetch", {"url": "file:///work/.env"}, "found"),
+        ("fetch", {"url": "FILE:///work/sub/../.env"}, "found"),
+        ("web_fetch", {"prompt": "what is in file:///work/.env ?"}, "found"),
+        ("fetch", {"url": "file:///work/README.md"}, "not found"),
+        ("fetch", {"url": "https://example.org/.env"}, "not found"),
+    ],
+)
+def test_a_file_url_is_a_read_of_the_file(tool: str, arguments: dict[str, Any], answer: str) -> None:
+    """Whatever the tool is for."""
+    agent = "gemini-cli" if tool == "web_fetch" else "process"
+    assert ask(Matchers(path=(".env",)), tool, arguments, agent=agent) == answer
+    assert ask(Matchers(path=(".env",), access=("write",)), tool, arguments, agent=agent) == "not found"
+
+
 def test_both_matchers_must_hold() -> None:
     """A command about another file and another command about the file are no match."""
     both = Matchers(command=("cp",), path=(".env",))

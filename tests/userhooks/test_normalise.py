@@ -67,7 +67,7 @@ def test_the_seeds_field_names_become_ours() -> None:
     ("extra", "names"),
     [
         ({"command": "rm -r"}, ("shell",)),
-        ({"path": ".env"}, ("shell", "read", "write", "edit", "patch", "search")),
+        ({"path": ".env"}, ("shell", "read", "write", "edit", "patch", "search", "fetch")),
         ({"command": "rm -r", "path": ".env"}, ("shell",)),
         ({"command": "rm -r", "tools": ["my_runner"]}, ("my_runner",)),
         ({"path": ".env", "tools": ["mcp:files/*"]}, ("mcp:files/*",)),

@@ -214,6 +214,14 @@ COMMON: Final[Mapping[str, Tool]] = {
     "grep": _SEARCH,
     "glob": _SEARCH,
     "list_directory": _SEARCH,
+    "Read": _READ,
+    "Write": _WRITE,
+    "Edit": _EDIT,
+    "MultiEdit": CLAUDE_CODE["MultiEdit"],
+    "Grep": _SEARCH,
+    "Glob": _SEARCH,
+    "WebFetch": _FETCH,
+    "WebSearch": _SEARCH,
 }
 """Names that mean the same wherever nobody says otherwise: for agents we do not know, and for tools an agent got
 since we looked."""

@@ -32,6 +32,12 @@ def expand_braces(atoms: list[Atom]) -> list[list[Atom]] | None:
     return results if len(results) <= MAX_BRACES else None
 
 
+def expand_text(text: str) -> list[str]:
+    """Each text that brace expansion makes of a glob; the text itself when there are too many."""
+    found = expand_braces([Atom("bare", text)])
+    return [text] if found is None else ["".join(atom.text for atom in atoms) for atoms in found]
+
+
 def _characters(atoms: list[Atom]) -> Iterator[Atom]:
     for atom in atoms:
         if atom.kind == "bare":

@@ -52,6 +52,15 @@ def escape(text: str) -> str:
     return "".join(f"[{character}]" if character in SPECIAL else character for character in text)
 
 
+def split_glob(path: str) -> tuple[str, str]:
+    """The folders before the first glob segment, and the rest ("" when there is none)."""
+    segments = path.split("/")
+    for index, segment in enumerate(segments):
+        if is_glob(segment):
+            return "/".join(segments[:index]) or "/", "/".join(segments[index:])
+    return path, ""
+
+
 def meet(left: str, right: str) -> bool:
     """Whether some path matches both globs; a character class counts as any character.
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from interpose.command.gitindex import tracked_below
-from interpose.command.globs import Names, is_glob, meet
+from interpose.command.globs import Names, is_glob, meet, split_glob
 from interpose.command.trees import is_below, paths_below
 from interpose.contracts.decisions import Unknown
 
@@ -177,16 +177,17 @@ class PathPatterns:
         """`path` for people: as it is seen from the root, where it is below it."""
         return _relative(path, self._root) or path
 
-    def meets(self, pattern: str, *, below: bool = True) -> bool:
-        """Whether the absolute glob `pattern` could mean one of the files; sure never to miss one by its name.
+    def meets(self, pattern: str, cwd: str = "/", *, below: bool = True) -> bool:
+        """Whether the glob `pattern`, relative to `cwd`, could mean one of the files, by the names it can mean.
 
         With `below`, also whether it could mean one inside a folder that a pattern names. As in a shell a wildcard
         does not match a leading dot.
         """
-        head, tail = _split_glob(pattern)
-        glob = posixpath.join(canonical_path(head, cwd="/", blind=self._blind), tail)
+        head, tail = split_glob(absolute_path(pattern, cwd=cwd, home=self._home))
+        folder = canonical_path(head, cwd="/", blind=self._blind)
+        glob = posixpath.join(folder, tail)
         glob = unicodedata.normalize("NFC", glob.casefold() if self._blind else glob)
-        if self._is_taken_back(canonical_path(head, cwd="/", blind=self._blind)):
+        if self._is_taken_back(folder):
             return False
         return any(not form.negated and form.meets(glob, self._root, below=below) for form in self._patterns)
 
@@ -208,7 +209,7 @@ class PathPatterns:
         yield _Form(pattern.negated, GitIgnoreSpecPattern(text), scope, literal, text.strip("/"), _whole(text))
 
     def _absolute(self, text: str, negated: bool) -> "_Form":
-        head, tail = _split_glob(absolute_path(text, cwd=self._root, home=self._home))
+        head, tail = split_glob(absolute_path(text, cwd=self._root, home=self._home))
         path = posixpath.join(canonical_path(head, cwd="/", blind=self._blind), tail)
         literal = None if tail else path
         return _Form(negated, GitIgnoreSpecPattern(path), "absolute", literal, path.strip("/"), _whole(path))
@@ -297,15 +298,6 @@ def _relative(canonical: str, root: str) -> str | None:
 def _whole(text: str) -> GitIgnoreSpecPattern:
     """The pattern of the folders of which `text` means everything: a pattern that means a folder means all in it."""
     return GitIgnoreSpecPattern(text.removesuffix("/**") or text)
-
-
-def _split_glob(path: str) -> tuple[str, str]:
-    """The folders before the first glob segment, and the rest ("" when there is none)."""
-    segments = path.split("/")
-    for index, segment in enumerate(segments):
-        if is_glob(segment):
-            return "/".join(segments[:index]) or "/", "/".join(segments[index:])
-    return path, ""
 
 
 def _stat(path: str) -> os.stat_result | None:

@@ -78,7 +78,7 @@ class CommandReader:
 
     def _read(self, key: _Key) -> Reading:
         try:
-            source = key.text.encode("utf-8", "surrogateescape")
+            source = key.text.encode()
         except UnicodeEncodeError:
             return Reading(unknown=("the text holds half a Unicode character",))
         if len(source) > MAX_BYTES:

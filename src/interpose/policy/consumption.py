@@ -127,7 +127,11 @@ def _refusal(emissions: tuple[Emission, ...]) -> Refusal | None:
         if emission.unknown is None or registration.mode == "observe" or registration.on_unknown == "pass":
             continue
         asked = " and nobody could be asked" if registration.on_unknown == "ask" else ""
-        return Refusal(registration.id, f"it cannot be told what this call would do{asked}: {emission.unknown.reason}")
+        return Refusal(
+            registration.id,
+            f"it cannot be told what this call would do{asked}: {emission.unknown.reason}. "
+            "Write it so that its program and files can be read before it runs.",
+        )
     return None
 
 

@@ -30,13 +30,14 @@ class Position:
 class Problem:
     """Something wrong at a place of an entry, before anybody knows the line it stands on.
 
-    `on_key` points at the key itself rather than at its value.
+    `on_key` points at the key itself rather than at its value; `level` is as in `Issue`.
     """
 
     place: Place
     text: str
     way_out: str = ""
     on_key: bool = False
+    level: Level = "error"
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,9 @@ class LoadedHooks:
 
 
 def load_user_hooks(sources: Sequence[HookFile], *, root: str, home: str) -> LoadedHooks:
-    """Reads and checks the files; a missing one is silently absent. Never raises for what is on disk.
+    """Reads and checks the files; a missing one is absent, with a note where FILE.yml stands beside it.
+
+    Never raises for what is on disk.
 
     `root` is where relative patterns start ("" for none), `home` what `~` means. Any thread may call it.
     """
@@ -109,12 +111,21 @@ def _read(file: HookFile) -> ParsedFile:
     try:
         data = _bytes(file.path)
     except (FileNotFoundError, NotADirectoryError):
-        return ParsedFile()
+        return ParsedFile(issues=_misnamed(file.path))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         issue = Issue(name, Position(), f"the file cannot be read: {reason}", "its hooks are not in force")
         return ParsedFile(issues=(issue,), broken=True)
     return parse_hooks(data, name)
+
+
+def _misnamed(path: Path) -> tuple[Issue, ...]:
+    """A note where the file is missing and one of the other common ending stands beside it."""
+    other = path.with_suffix(".yml")
+    if not other.is_file():
+        return ()
+    text = f"{other.name} is not read: the name is {path.name}"
+    return (Issue(str(other), Position(), text, f"rename it to {path.name}", "note"),)
 
 
 def _bytes(path: Path) -> bytes:
@@ -139,7 +150,9 @@ def _checked(file: HookFile, parsed: ParsedFile) -> list[_Checked]:
         source = Source(file.origin, name, entry.index, entry.position(()))
         hook, problems = normalise(entry.value, source)
         found = [
-            Issue(name, entry.position(problem.place, on_key=problem.on_key), problem.text, problem.way_out)
+            Issue(
+                name, entry.position(problem.place, on_key=problem.on_key), problem.text, problem.way_out, problem.level
+            )
             for problem in problems
         ]
         checked.append((hook, tuple(sorted(found, key=lambda issue: issue.position))))

@@ -4,14 +4,16 @@ Knows: which fields of the hook form name commands and files. Does not know: eff
 """
 
 import posixpath
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
-from interpose.command.globs import is_glob
-from interpose.command.matching import CommandPattern, match_paths
+from interpose.command.braces import expand_text
+from interpose.command.globs import Names, is_glob, split_glob
+from interpose.command.matching import match_paths
 from interpose.command.patches import read_patch
-from interpose.command.paths import PathPatterns
+from interpose.command.paths import PathPatterns, absolute_path
+from interpose.command.pattern import CommandPattern
 from interpose.command.reader import CommandReader
 from interpose.command.reading import ACCESSES, Access, Answer, Found, NotFound, Reading
 from interpose.contracts.decisions import Unknown
@@ -35,7 +37,12 @@ _FOREIGN_PATH_FIELDS: Final = (
 )
 """Where tools that the catalog does not know (MCP tools among them) commonly name files."""
 
-_ACCESS_OF: Final[dict[str, Access]] = {"read": "read", "search": "read", "write": "write", "edit": "write"}
+_ACCESS_OF: Final[dict[str, Access]] = {"read": "read", "write": "write", "edit": "write"}
+
+_FILE_URL: Final = re.compile(r"file:/[^\s\"'<>)\]]+", re.IGNORECASE)
+
+_EVERY_NAME: Final = frozenset("*?.")
+"""A glob whose last part has only these characters says nothing about names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +67,13 @@ class Matcher:
         self._access = self._access or ACCESSES
 
     def ask(self, given: HookInput) -> Answer:
-        """`Found` when every matcher holds, `Unknown` when one cannot tell and none says no, else `NotFound`."""
+        """`Found` when every matcher holds, `Unknown` when one cannot tell and none says no, else `NotFound`.
+
+        `Found.command` is the part of a line of several commands ("" where there is one), `Found.file` the file where
+        the call does not name it itself.
+        """
         if not self._commands and self._paths is None:
-            return Found(given.tool_name or "")
+            return Found("")
         if given.unreadable is not None:
             return Unknown(given.unreadable)
         arguments = given.tool_args or {}
@@ -77,23 +88,32 @@ class Matcher:
         reading = self._reading(given, arguments)
         if not isinstance(reading, Reading):
             return reading
-        return _any([pattern.match(reading) for pattern in self._commands])
+        found = _any([pattern.match(reading) for pattern in self._commands])
+        return Found("") if isinstance(found, Found) and len(reading.commands) == 1 else found
 
     def _ask_paths(self, patterns: PathPatterns, given: HookInput, arguments: JsonObject) -> Answer:
         match given.tool_name:
             case "shell":
-                reading = self._reading(given, arguments)
-                return match_paths(reading, patterns, self._access) if isinstance(reading, Reading) else reading
+                return self._ask_shell(patterns, given, arguments)
             case "patch":
                 return self._ask_patch(patterns, arguments, self._cwd(given, arguments))
             case "search":
                 return self._ask_search(patterns, arguments, self._cwd(given, arguments))
+            case "fetch":
+                return self._ask_fetch(patterns, arguments)
             case "read" | "write" | "edit" as name:
                 if _ACCESS_OF[name] not in self._access:
                     return NotFound()
                 return self._ask_fields(patterns, arguments, _PATH_FIELDS, self._cwd(given, arguments))
             case _:
                 return self._ask_fields(patterns, arguments, _FOREIGN_PATH_FIELDS, self._cwd(given, arguments))
+
+    def _ask_shell(self, patterns: PathPatterns, given: HookInput, arguments: JsonObject) -> Answer:
+        reading = self._reading(given, arguments)
+        if not isinstance(reading, Reading):
+            return reading
+        found = match_paths(reading, patterns, self._access)
+        return Found("", found.file) if isinstance(found, Found) and len(reading.commands) == 1 else found
 
     def _reading(self, given: HookInput, arguments: JsonObject) -> Reading | NotFound | Unknown:
         command = arguments.get("command")
@@ -119,30 +139,38 @@ class Matcher:
         if not isinstance(patch, str) or not _is_unicode(patch):
             return Unknown("the patch is not text")
         files = read_patch(patch, cwd=cwd)
-        return files if isinstance(files, Unknown) else match_paths(Reading(files=files), patterns, self._access)
+        if isinstance(files, Unknown):
+            return files
+        found = match_paths(Reading(files=files), patterns, self._access)
+        return Found("", found.file) if isinstance(found, Found) else found
 
     def _ask_search(self, patterns: PathPatterns, arguments: JsonObject, cwd: str) -> Answer:
-        """A search names the files it is pointed at; what lies below a folder it walks is not named."""
+        """A search is asked for the path and for the names its glob means, not for all that lies below a folder."""
         if "read" not in self._access:
             return NotFound()
         path, glob = arguments.get("path"), arguments.get("glob")
         answers = [_ask_path(patterns, path, cwd)] if path is not None else []
-        if isinstance(glob, str):
-            deep = glob if "/" in glob else f"**/{glob}"
-            answers.append(_ask_path(patterns, posixpath.join(path if isinstance(path, str) else "", deep), cwd))
+        if isinstance(glob, str) and _is_unicode(glob):
+            place = absolute_path(path, cwd=cwd, home=self._home) if isinstance(path, str) else cwd
+            answers += [_ask_glob(patterns, one, place) for one in _searched(glob) if _says_names(one)]
         return _any(answers)
 
+    def _ask_fetch(self, patterns: PathPatterns, arguments: JsonObject) -> Answer:
+        """A file URL reads that file."""
+        if "read" not in self._access:
+            return NotFound()
+        texts = [value for field in ("url", "prompt") if isinstance(value := arguments.get(field), str)]
+        return _any([_ask_path(patterns, url, "/") for text in texts for url in _FILE_URL.findall(text)])
+
     def _ask_fields(self, patterns: PathPatterns, arguments: JsonObject, fields: tuple[str, ...], cwd: str) -> Answer:
-        return _any([_ask_path(patterns, path, cwd) for path in _named(arguments, fields)])
-
-
-def _named(arguments: JsonObject, fields: tuple[str, ...]) -> Iterator[Json]:
-    for field in fields:
-        value = arguments.get(field)
-        if isinstance(value, list):
-            yield from value
-        elif value is not None:
-            yield value
+        """Files that fields name; a list may hold globs, and then what they find is used."""
+        answers: list[Answer] = []
+        for value in (arguments[field] for field in fields if arguments.get(field) is not None):
+            items = value if isinstance(value, list) else [value]
+            globs = [item for item in items if isinstance(value, list) and _is_pattern(item)]
+            answers += [_ask_path(patterns, item, cwd) for item in items if item not in globs]
+            answers += [_ask_glob(patterns, one, cwd) for glob in globs for one in expand_text(glob)]
+        return _any(answers)
 
 
 def _is_unicode(text: str) -> bool:
@@ -157,12 +185,44 @@ def _is_unicode(text: str) -> bool:
 def _ask_path(patterns: PathPatterns, path: Json, cwd: str) -> Answer:
     if not isinstance(path, str) or not _is_unicode(path):
         return Unknown(f"a path is {path!r:.60}, which is not text")
-    if is_glob(path) and patterns.meets(posixpath.join(cwd, path)):
-        return Found(path)
-    found = patterns.match(path, cwd)
+    if is_glob(path) and patterns.meets(path, cwd, below=False):
+        return Found("", path)
+    found = patterns.find(path, cwd)
+    if isinstance(found, Unknown):
+        return found
     if found is None:
-        return Unknown(f"there are too many files below {path} to look at")
-    return Found(path) if found else NotFound()
+        return NotFound()
+    named = posixpath.basename(path.rstrip("/")) == posixpath.basename(found)
+    return Found("", None if named else patterns.short(found))
+
+
+def _ask_glob(patterns: PathPatterns, glob: str, cwd: str) -> Answer:
+    """Whether a tool's glob means a file meant: by its own text, or by a file that is there and has such a name."""
+    if not is_glob(glob.removeprefix("**/")):
+        return _ask_path(patterns, glob.removeprefix("**/"), cwd)
+    if _says_names(glob) and patterns.meets(glob, cwd, below=False):
+        return Found("", glob.removeprefix("**/"))
+    place = "." if is_glob(glob.split("/", 1)[0]) else split_glob(glob)[0]
+    names = Names(((True, posixpath.basename(glob)),)) if _says_names(glob) else None
+    found = patterns.find(place, cwd, contains=True, existing=True, names=names)
+    if isinstance(found, Unknown):
+        return found
+    return NotFound() if found is None else Found("", patterns.short(found))
+
+
+def _searched(glob: str) -> list[str]:
+    """The globs that a search takes names in by: one or several with spaces or commas between, at any depth."""
+    globs = [one for text in glob.split() for expanded in expand_text(text) for one in expanded.split(",") if one]
+    return [one if "/" in one else f"**/{one}" for one in globs if not one.startswith("!")]
+
+
+def _says_names(glob: str) -> bool:
+    """Whether the last part of a glob says something about names, as `*.py` does and `*` does not."""
+    return not set(posixpath.basename(glob)) <= _EVERY_NAME
+
+
+def _is_pattern(path: Json) -> TypeGuard[str]:
+    return isinstance(path, str) and (is_glob(path) or "{" in path) and _is_unicode(path)
 
 
 def _any(answers: list[Answer]) -> Answer:
@@ -175,9 +235,10 @@ def _any(answers: list[Answer]) -> Answer:
 
 
 def _all(answers: list[Answer]) -> Answer:
-    """`NotFound` if one says no, else `Unknown` if one cannot tell."""
+    """`NotFound` if one says no, else `Unknown` if one cannot tell; else the parts that were found."""
     for kind in (NotFound, Unknown):
         for answer in answers:
             if isinstance(answer, kind):
                 return answer
-    return answers[0]
+    found = [answer for answer in answers if isinstance(answer, Found)]
+    return Found(found[-1].command, next((answer.file for answer in found if answer.file), None))

@@ -6,10 +6,14 @@ Knows: the vocabulary, ids and hashes, command and path patterns. Never sees YAM
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from difflib import get_close_matches
 from typing import Final, get_args
 
-from interpose.command.matching import CommandPattern
+from interpose.catalog.names import CANONICAL_TOOLS, MCP_PREFIX
+from interpose.catalog.table import COMMON, tool_of
+from interpose.command.globs import is_glob
 from interpose.command.paths import PathPattern
+from interpose.command.pattern import CommandPattern
 from interpose.contracts.effects import (
     AnnotateToolResult,
     BlockTool,
@@ -53,11 +57,14 @@ _EFFECT_TYPES: Final[Mapping[str, Callable[..., Effect]]] = {
     "lock_tools": LockTools,
     "notify_operator": NotifyOperator,
 }
+_NEAR: Final = 0.82
+"""How much two names must have in common, from 0 to 1, for the one to be a slip of the other."""
+
 _FIELD_NAMES: Final[Mapping[str, str]] = {"toolName": "tool_name"}
 
 
 def normalise(raw: Json, source: Source) -> tuple[UserHook | None, tuple[Problem, ...]]:
-    """The hook that `raw` declares, or None and everything that is wrong with it; never raises.
+    """The hook that `raw` declares and notes about it, or None and everything that is wrong; never raises.
 
     A pure function.
     """
@@ -70,7 +77,7 @@ def normalise(raw: Json, source: Source) -> tuple[UserHook | None, tuple[Problem
         return None, tuple(problems)
     hook = _hook(raw, source)
     problems = list(_contradictions(hook, raw))
-    return (None, tuple(problems)) if problems else (hook, ())
+    return (None, tuple(problems)) if problems else (hook, tuple(_notes(hook)))
 
 
 def _problems(raw: JsonObject) -> Iterator[Problem]:
@@ -127,7 +134,10 @@ def _choice_problems(place: Place, name: str, key: Key, value: Json) -> Iterator
 
 def _list_problems(place: Place, name: str, key: Key, value: Json) -> Iterator[Problem]:
     if key.shape == "word_or_words" and isinstance(value, str):
-        yield from _word_problems(place, name, value)
+        problems = list(_word_problems(place, name, value))
+        yield from problems
+        if name == "path" and value.startswith("!") and not problems:
+            yield _takes_back(place)
         return
     if not isinstance(value, list):
         expected = "a text or a list of texts" if key.shape == "word_or_words" else "a list"
@@ -145,7 +155,11 @@ def _list_problems(place: Place, name: str, key: Key, value: Json) -> Iterator[P
         else:
             yield from _word_problems(inner, name, item)
     if name == "path" and value and all(isinstance(item, str) and item.startswith("!") for item in value):
-        yield Problem(place, "path only takes back ('!'), so it names no file", "name files first: '**' is all of them")
+        yield _takes_back(place)
+
+
+def _takes_back(place: Place) -> Problem:
+    return Problem(place, "path only takes back ('!'), so it names no file", "name files first: '**' is all of them")
 
 
 def _word_problems(place: Place, name: str, value: str) -> Iterator[Problem]:
@@ -180,6 +194,10 @@ def _effect_problems(place: Place, value: Json) -> Iterator[Problem]:
             continue
         for problem in _value_problems((*place, name), keys[name], item):
             yield Problem(problem.place, f"effect: {problem.text}", problem.way_out)
+    path = value.get("path")
+    if kind == "protect_path" and isinstance(path, str) and is_glob(path):
+        way_out = "for a pattern use the hook's own key path: with the effect block_tool"
+        yield Problem((*place, "path"), f"effect: path is {shown(path)}, expected one file or folder", way_out)
     for name, key in keys.items():
         if key.required and name not in value:
             yield Problem(place, f"effect: {kind} needs the key {name!r}", key.doc)
@@ -268,3 +286,14 @@ def _contradictions(hook: UserHook, raw: JsonObject) -> Iterator[Problem]:
         yield Problem(
             ("on",), f"{said} cannot be used at {hook.on}", "possible at " + ", ".join(events_for(hook.effect.kind))
         )
+
+
+def _notes(hook: UserHook) -> Iterator[Problem]:
+    """What may well be meant as it stands: a tool that nobody knows, whose name is nearly one of ours."""
+    for index, name in enumerate(hook.tools or ()):
+        if name.endswith("*") or name.startswith(MCP_PREFIX) or name in COMMON or tool_of(None, name) is not None:
+            continue
+        near = get_close_matches(name.casefold(), CANONICAL_TOOLS, n=1, cutoff=_NEAR)
+        if near:
+            text = f"no tool that is known is called {shown(name)}"
+            yield Problem(("tools", index), text, f"did you mean {near[0]!r}?", level="note")

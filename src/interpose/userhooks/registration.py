@@ -4,14 +4,18 @@ Knows: how an answer to a hook's questions becomes effects. Does not know: table
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from interpose.command.reader import CommandReader
 from interpose.command.reading import Found, NotFound
 from interpose.contracts.decisions import Unknown
-from interpose.contracts.effects import Evaluated, EvaluationContext, HookInput, Registration
+from interpose.contracts.effects import BlockTool, Effect, Evaluated, EvaluationContext, HookInput, Registration
 from interpose.userhooks.hooks import UserHook
 from interpose.userhooks.matching import Matcher, Workspace
+
+SHOWN_CHARS: Final = 120
+"""A command or file in a reason is cut here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class HookEvaluation:
         answer = self.ask(given)
         match answer:
             case Found():
-                return (self.hook.effect,)
+                return (_told(self.hook.effect, answer),)
             case Unknown():
                 return answer if self.hook.is_guard else ()
             case NotFound():
@@ -52,3 +56,20 @@ def registration_of(hook: UserHook, workspace: Workspace, reader: CommandReader)
         mode=hook.mode,
         on_unknown=hook.on_unknown,
     )
+
+
+def _told(effect: Effect, found: Found) -> Effect:
+    """The effect; a refusal also says which part of a line and which file it is about, where that is not plain."""
+    if not isinstance(effect, BlockTool):
+        return effect
+    command = " ".join(found.command.split())
+    parts = [
+        f"in: {_cut(command)}" if command else "",
+        f"file: {_cut(found.file)}" if found.file else "",
+    ]
+    clause = "; ".join(part for part in parts if part)
+    return replace(effect, reason=f"{effect.reason} ({clause})") if clause else effect
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"

@@ -16,13 +16,15 @@ STARTER: Final = """\
 # the journal then says what it would have done.
 
 hooks:
-  # Deleting a folder and all that is in it is for a person.
+  # Deleting a folder and all that is in it is for a person. A command that cannot be read (eval "$X") is not let
+  # through either: the person is asked, and where nobody can be asked it is refused.
   - id: no-recursive-delete
     on: before_tool
     kind: effect
     command:
       - rm -r|-R|--recursive
       - find -delete
+      - rimraf
     effect:
       kind: block_tool
       reason: >-
@@ -30,23 +32,36 @@ hooks:
         or ask the person to do it.
 
   # Secrets are not read, written or removed, by whatever tool. The last pattern that matches decides.
-  # A command whose files cannot be told (cat "$FILE") is asked about, and refused where nobody can be asked;
-  # `on_unknown: pass` would let it through.
+  # Of some commands nobody can tell beforehand which files they use (cat "$FILE", git ls-files | xargs wc -l).
+  # `on_unknown: pass` lets those run and writes in the journal that this was unknown. To be strict take the line
+  # out: then the person is asked, and where nobody can be asked the command is refused.
   - id: protect-secrets
     on: before_tool
     kind: effect
+    on_unknown: pass
     path:
       - .env
       - .env.*
+      - .envrc
       - "!.env.example"
+      - "!.env.sample"
+      - "!.env.template"
       - "*.pem"
       - "*.key"
+      - "*.p12"
+      - "*.pfx"
       - id_rsa
+      - id_ecdsa
       - id_ed25519
+      - credentials.json
       - ~/.ssh
+      - ~/.aws/credentials
+      - ~/.netrc
       - "!*.pub"
-      - "!site-packages"      # installed packages hold public certificates
-      - "!node_modules"
+      - "!~/.ssh/known_hosts"
+      - "!**/node_modules/**"     # installed packages hold public certificates
+      - "!**/.venv/**"
+      - "!**/site-packages/**"
     effect:
       kind: block_tool
       reason: This file holds secrets. Use .env.example to see which settings there are.

@@ -39,8 +39,8 @@ TOOL_HOOKS: Final[tuple[Hook, ...]] = ("before_tool", "after_tool")
 GUARD_EFFECTS: Final[frozenset[EffectKind]] = frozenset({"block_tool", "protect_path"})
 """Effects that refuse something; a hook with one is a guard."""
 
-PATH_TOOLS: Final = ("shell", "read", "write", "edit", "patch", "search")
-"""What `path:` means when `tools:` is absent: every tool that names files."""
+PATH_TOOLS: Final = ("shell", "read", "write", "edit", "patch", "search", "fetch")
+"""What `path:` means when `tools:` is absent: every tool that names files (a fetch does by a file URL)."""
 
 NAMELESS_TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
     "command": tuple(tool for tool in CANONICAL_TOOLS if tool != "shell"),
@@ -119,7 +119,10 @@ EFFECT_KEYS: Final[Mapping[EffectKind, Mapping[str, Key]]] = {
         "severity": Key("choice", _SEVERITY, ANNOTATION_SEVERITIES),
     },
     "block_tool": {"reason": _REASON, "severity": Key("choice", "Always hard-block.", ("hard-block",))},
-    "protect_path": {"path": Key("text", "The file or folder to protect.", required=True), "reason": _REASON},
+    "protect_path": {
+        "path": Key("text", "The one file or folder to protect, no pattern.", required=True),
+        "reason": _REASON,
+    },
     "request_continuation": {"message": Key("text", "The nudge that carries the turn on.", required=True)},
     "require_tool": {"toolName": Key("text", "The tool the next request must use.", required=True)},
     "lock_tools": {},
