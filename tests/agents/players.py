@@ -119,8 +119,11 @@ GEMINI_CLI = Player(
     environ={"GEMINI_API_KEY": "dummy", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
 )
 
-JUDGED = (CLAUDE_CODE, OPENCODE, OPENCODE_CHAT)
-"""Players whose conversations are looked at message by message."""
+JUDGED = (CLAUDE_CODE, OPENCODE, OPENCODE_CHAT, CODEX, GEMINI_CLI)
+"""All players."""
 
-PASSED = (CODEX, GEMINI_CLI)
-"""Players whose conversations have another shape."""
+GOING_ON = (CLAUDE_CODE, OPENCODE, OPENCODE_CHAT)
+"""Players that go on with an earlier conversation by a word behind the prompt, and show a 403 at once."""
+
+OWN_SHAPE = (CODEX, GEMINI_CLI)
+"""Players of the Responses API and of Gemini."""

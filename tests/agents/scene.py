@@ -146,8 +146,14 @@ class Scene:
 
 
 def messages(request: RecordedRequest) -> list[Any]:
-    """The messages in one form: content as blocks, without the marks that a client moves from one to another."""
-    listed: list[Any] = json.loads(request.body)["messages"]
+    """The messages in one form: content as blocks, without the marks that a client moves from one to another.
+
+    Of the Responses API the items, of Gemini the contents.
+    """
+    body = json.loads(request.body)
+    listed: list[Any] = body.get("messages") or body.get("input") or body["contents"]
+    if "messages" not in body:
+        return listed
     for message in listed:
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []

@@ -1,14 +1,16 @@
-"""Claude Code and opencode, unmodified, through `interpose run`: what is judged, and how the agent bears it."""
+"""Real agents, unmodified, through `interpose run`: what is judged, and how the agent bears it."""
 
 import json
 
 import pytest
 
 from interpose.testing.upstream import Failure, Reply, Text, Thinking
-from tests.agents.players import JUDGED, Player
+from tests.agents.players import GOING_ON, JUDGED, Player
 from tests.agents.scene import Scene, messages
 
-pytestmark = [pytest.mark.agents, pytest.mark.parametrize("player", JUDGED, ids=lambda player: player.name)]
+pytestmark = pytest.mark.agents
+by_all = pytest.mark.parametrize("player", JUDGED, ids=lambda player: player.name)
+by_some = pytest.mark.parametrize("player", GOING_ON, ids=lambda player: player.name)
 
 NO_DELETES = """
 hooks:
@@ -41,6 +43,7 @@ REMINDER = "<system-reminder>\nRun the tests — “all” of them.\n</system-re
 ANNOTATION = "[interpose:warn] Look — closely."
 
 
+@by_all
 def test_a_text_arrives(scene: Scene, player: Player) -> None:
     """One request, the agent's own key, the provider's own path, and the model's words on the screen."""
     ran = scene.run(player, "say something", [Reply(Text("The folder is tidy."))])
@@ -48,10 +51,12 @@ def test_a_text_arrives(scene: Scene, player: Player) -> None:
     assert (ran.code, len(ran.turns)) == (0, 1), ran.out
     assert "The folder is tidy." in ran.out
     (request,) = ran.turns
-    assert request.path.startswith("/v1/")
-    assert "dummy" in (request.headers.get("x-api-key") or request.headers.get("authorization") or "")
+    assert request.path.startswith("/v1")
+    keys = [request.headers.get(name, "") for name in ("x-api-key", "authorization", "x-goog-api-key")]
+    assert any("dummy" in key for key in keys)
 
 
+@by_all
 def test_a_tool_round_passes(scene: Scene, player: Player) -> None:
     """The call runs, the model reads its result, and both are in the journal under canonical names."""
     script = [Reply(Thinking("Look."), Text("I will look."), player.runs("cat notes.txt")), Reply(Text("Seen."))]
@@ -65,6 +70,7 @@ def test_a_tool_round_passes(scene: Scene, player: Player) -> None:
     assert ran.outcomes("tool.result") == [("shell", "allowed")]
 
 
+@by_all
 def test_a_refused_delete_is_shown_in_full(scene: Scene, player: Player) -> None:
     """Nothing is deleted; the person reads who refused and why; the agent ends well and does not try again."""
     scene.rules(NO_DELETES)
@@ -78,6 +84,7 @@ def test_a_refused_delete_is_shown_in_full(scene: Scene, player: Player) -> None
     assert ran.outcomes("tool.call") == [("shell", "refused")]
 
 
+@by_all
 def test_a_refused_call_leaves_its_neighbours(scene: Scene, player: Player) -> None:
     """Of two calls in one reply one is refused and the other runs; the model reads both in a history that holds."""
     scene.rules(NO_DELETES)
@@ -96,6 +103,7 @@ def test_a_refused_call_leaves_its_neighbours(scene: Scene, player: Player) -> N
     assert ran.outcomes("tool.call") == [("shell", "refused"), ("shell", "allowed")]
 
 
+@by_all
 def test_a_read_is_refused_by_its_path(scene: Scene, player: Player) -> None:
     """The agent's own read tool and a shell that reads are the same to a rule; the secret reaches nobody."""
     scene.rules(NO_DELETES)
@@ -108,6 +116,7 @@ def test_a_read_is_refused_by_its_path(scene: Scene, player: Player) -> None:
     assert ran.outcomes("tool.call") == [("read", "refused"), ("shell", "refused")]
 
 
+@by_all
 def test_what_the_model_was_told_stays_byte_for_byte(scene: Scene, player: Player) -> None:
     """A reminder and an annotation stand in every later request as they first stood, so a cached prefix grows."""
     scene.rules(TOLD)
@@ -124,6 +133,7 @@ def test_what_the_model_was_told_stays_byte_for_byte(scene: Scene, player: Playe
         assert messages(later)[: len(messages(earlier))] == messages(earlier)
 
 
+@by_some
 def test_the_providers_error_is_shown_once(scene: Scene, player: Player) -> None:
     """An error keeps its shape through the gateway: the agent shows the provider's words and does not try again."""
     ran = scene.run(player, "go", [Failure(403, "this key has no model")])
@@ -134,6 +144,7 @@ def test_the_providers_error_is_shown_once(scene: Scene, player: Player) -> None
     assert [record.data["status"] for record in ran.records if record.step == "request"][-1:] == [403]
 
 
+@by_some
 def test_a_conversation_that_goes_on_remembers_the_refusal(scene: Scene, player: Player) -> None:
     """Continued in a new launch, the agent sends a history that the provider takes, and the model reads the refusal."""
     scene.rules(NO_DELETES)
