@@ -46,7 +46,7 @@ fix: $(DEV) ## Format and mend what can be mended
 	@$(BIN)/ruff check --fix .
 
 bench: $(DEV) ## Run the benchmarks (ratios against peers, never asserted)
-	@$(BIN)/python -m pytest benchmarks -q -o addopts="--import-mode=importlib" -o python_files="*.py" -o timeout=0
+	@$(BIN)/python -m pytest benchmarks -q -o addopts="--import-mode=importlib" -o pythonpath="benchmarks" -o python_files="*.py" -o timeout=0
 
 lock: $(DEV) ## Write the locked requirements anew
 	@$(BIN)/uv pip compile pyproject.toml --extra demo --universal --python-version 3.11 --generate-hashes \
