@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from interpose.command.git import GLOBAL
 from interpose.command.options import may_be_option, parse_options
-from interpose.command.reading import Answer, Found, NotFound, Reading, SimpleCommand, Word
+from interpose.command.reading import ANY, Answer, Found, NotFound, Reading, SimpleCommand, Word
 from interpose.contracts.decisions import Unknown
 
 _OPERATOR = re.compile(r"[;&|]+|\d?>{1,2}.*|<.*|[^|]*;")
@@ -101,6 +101,8 @@ class CommandPattern:
         return Unknown(reading.unknown[0]) if reading.unknown else NotFound()
 
     def _match_command(self, command: SimpleCommand) -> Answer:
+        if command.program.dynamic and command.program.text == ANY:
+            return Unknown(f"which program {command.wrappers[-1]} runs cannot be told: quote what is one word")
         if command.program.dynamic:
             return Unknown(f"which program {command.program.text!r} is cannot be told")
         names = (command.name.casefold(), command.program.text.casefold())

@@ -21,6 +21,10 @@ Depth: TypeAlias = Literal["file", "visible", "tree", "existing", "tracked"]
 that it makes there too), to the files that are there now, or to the files that git tracks."""
 
 
+ANY = "…"
+"""The text of a word about which nothing is known, not even where it is written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """One word as a program receives it.

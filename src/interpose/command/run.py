@@ -15,7 +15,7 @@ from interpose.command.launchers import Launch, launch
 from interpose.command.options import Options, parse_options
 from interpose.command.patches import read_patch
 from interpose.command.places import moved
-from interpose.command.reading import ACCESSES, SimpleCommand, Word
+from interpose.command.reading import ACCESSES, ANY, SimpleCommand, Word
 from interpose.command.state import After, Piece, State, Stdin, same
 from interpose.command.words import value_of
 from interpose.command.wrappers import (
@@ -178,6 +178,12 @@ class Runner:
         wrappers = (*command.wrappers, name)
         for text in inner.texts:
             run_text(self._host, text, _child(place), name, wrappers)
+        for words in inner.others:
+            self._host.branch()
+            if inner.joined:
+                run_joined(self._host, words, _child(place), wrappers)
+            else:
+                self.run(words, place.copy(), wrappers, inside=True)
         if inner.words and inner.joined:
             run_joined(self._host, inner.words, _child(place), wrappers)
         elif inner.words:
@@ -220,9 +226,9 @@ class Runner:
         self._host.text(text, place, (*command.wrappers, "tmux"))
 
     def _dynamic_inner(self, command: SimpleCommand, state: State) -> None:
-        unknown = Word("…", dynamic=True, many=True)
+        unknown = Word(ANY, dynamic=True, many=True)
         self._host.command(SimpleCommand(unknown, (unknown,), (*command.wrappers, command.name)))
-        self._any_file("…", command.text, state)
+        self._any_file(ANY, command.text, state)
 
     def _shell(self, name: str, command: SimpleCommand, state: State) -> None:
         call = shell_call(command.words)
@@ -282,7 +288,7 @@ class Runner:
         self._host.branch()
         marks = [word.text for word in parsed.values("-I", "--replace")]
         mark = marks[-1] if marks else ("{}" if parsed.has("-i", "--replace") else None)
-        more = Word("…", dynamic=True, many=mark is None)
+        more = Word(ANY, dynamic=True, many=mark is None)
         words = [_put(word, mark, more) for word in parsed.operands]
         if mark is None:
             words.append(more)
@@ -311,7 +317,7 @@ class Runner:
             if word.dynamic or word.text.startswith("alias."):
                 self._host.doubt("git -c sets an alias or something that is not known")
         if call.uncertain or (call.subcommand is not None and call.subcommand.dynamic):
-            self._any_file(call.subcommand.text if call.subcommand is not None else "…", command.text, state)
+            self._any_file(call.subcommand.text if call.subcommand is not None else ANY, command.text, state)
         place = state.copy()
         for folder in call.folders:
             place.cwds = moved(place.cwds, folder)
@@ -343,7 +349,7 @@ class Runner:
         words = [_put(word, "{", Word(word.text, dynamic=True)) for word in command.words[start + 1 :]]
         if words:
             self._host.branch()
-            more = Word("…", dynamic=True, many=True)
+            more = Word(ANY, dynamic=True, many=True)
             self.run([*words, more], state.copy(), (*command.wrappers, command.name), inside=True)
 
     def _watch(self, command: SimpleCommand, state: State) -> None:
@@ -383,7 +389,7 @@ class Runner:
             self._host.doubt("parallel runs texts that are not known")
             return
         self._host.branch()
-        more = Word("…", dynamic=True, many=True)
+        more = Word(ANY, dynamic=True, many=True)
         run = [_put(word, "{", more) for word in words]
         self.run([*run, more], _without_stdin(state), (*command.wrappers, "parallel"), inside=True)
 

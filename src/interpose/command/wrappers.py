@@ -49,6 +49,9 @@ class Wrapper:
     remote: bool = False
 
 
+_MOST_OTHERS = 8
+"""So many places where an inner command may start are read."""
+
 NO_COMMAND = 1_000
 """So many operands ahead of the inner command that there is none."""
 
@@ -132,7 +135,8 @@ OTHER_SHELLS = frozenset(
 class Inner:
     """The command inside a wrapper: its words (none for a query), and how sure the place is.
 
-    With `joined` the words are one text for a shell; `texts` are such texts by themselves.
+    With `joined` the words are one text for a shell; `texts` are such texts by themselves. `others` are what the words
+    may be instead, where the name of a container or machine is not known and might be an option.
     """
 
     words: tuple[Word, ...]
@@ -143,6 +147,7 @@ class Inner:
     reads: tuple[Word, ...] = ()
     texts: tuple[Word, ...] = ()
     joined: bool = False
+    others: tuple[tuple[Word, ...], ...] = ()
 
 
 def unwrap(wrapper: Wrapper, words: Sequence[Word]) -> Inner:
@@ -155,7 +160,13 @@ def unwrap(wrapper: Wrapper, words: Sequence[Word]) -> Inner:
         return Inner((), elsewhere=elsewhere, reads=reads, texts=texts)
     rest = list(parsed.operands)
     uncertain = parsed.uncertain or any(may_be_option(word) for word in rest[: wrapper.before])
+    ahead = rest[: wrapper.before]
     rest = rest[wrapper.before :] if behind is None else behind
+    others: tuple[tuple[Word, ...], ...] = ()
+    if wrapper.remote and uncertain and not any(word.many for word in (own if behind is not None else ahead)):
+        starts = () if behind is not None else range(1, len(rest))
+        others = tuple(tuple(rest[start:]) for start in starts if not rest[start].text.startswith("-"))
+        uncertain = len(others) > _MOST_OTHERS
     assignments: list[Word] = []
     while wrapper.assigns and rest and _assigns(rest[0]):
         assignments.append(rest.pop(0))
@@ -172,6 +183,7 @@ def unwrap(wrapper: Wrapper, words: Sequence[Word]) -> Inner:
         reads=reads,
         texts=texts,
         joined="*" in wrapper.joins or parsed.has(*wrapper.joins),
+        others=() if uncertain else others,
     )
 
 
