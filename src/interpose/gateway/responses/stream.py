@@ -48,7 +48,7 @@ class ResponsesStream:
         self._held: dict[str, Held] = {}
         self._closed: set[str] = set()
         self._settled: dict[Identity, Settled] = {}
-        self._shift = 0
+        self._insertions: list[tuple[int, int]] = []
         self._is_over = False
         self._shape = _Shape()
         self._last = b""
@@ -200,24 +200,26 @@ class ResponsesStream:
 
     def _pass(self, raw: bytes, out: _Out) -> None:
         """The very bytes, or with numbers behind those of what was put in before them."""
-        if self._shift:
-            raw = _NUMBER.sub(lambda found: b'"sequence_number":%d' % (int(found.group(1)) + self._shift), raw)
+        if self._insertions:
+            raw = _NUMBER.sub(lambda found: b'"sequence_number":%d' % self._moved(int(found.group(1))), raw)
         out.append(raw)
+
+    def _moved(self, number: int) -> int:
+        """The number as it leaves: behind what was put in before it came."""
+        return number + sum(more for at, more in self._insertions if number > at)
 
     def _in_place(self, held: Held, events: list[Event]) -> _Out:
         """Events that take the place of the held ones and their numbers; what follows makes room for more."""
-        numbers = sorted(set(held.numbers))
-        if not numbers:
+        if not held.numbers:
             return [self._built(kind, fields, None) for kind, fields in events]
+        last = max(held.numbers)
+        numbers = sorted({self._moved(number) for number in held.numbers})
         more = max(0, len(events) - len(numbers))
         numbers += range(numbers[-1] + 1, numbers[-1] + 1 + more)
+        if more:
+            self._insertions.append((last, more))
         chosen = [*numbers[: len(events) - 1], numbers[-1]]
-        built = [
-            self._built(kind, fields, number + self._shift)
-            for number, (kind, fields) in zip(chosen, events, strict=True)
-        ]
-        self._shift += more
-        return built
+        return [self._built(kind, fields, number) for number, (kind, fields) in zip(chosen, events, strict=True)]
 
     def _built(self, kind: str, fields: JsonObject, number: int | None) -> bytes:
         said = {"type": kind, **({} if number is None else {"sequence_number": number}), **fields}
@@ -226,7 +228,7 @@ class ResponsesStream:
 
     def _error(self, message: str) -> bytes:
         numbers = [int(number) for number in _NUMBER.findall(self._last)]
-        return error_event("responses", message, self._shape.newline, max(numbers, default=-1) + self._shift + 1)
+        return error_event("responses", message, self._shape.newline, self._moved(max(numbers, default=-1)) + 1)
 
     def _drop_held(self, reason: str) -> Generator[Dropped, Verdict | None, None]:
         for key in list(self._held):

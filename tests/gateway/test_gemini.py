@@ -1,0 +1,250 @@
+"""gateway.gemini: parts, candidates and signatures, streamed and not."""
+
+import json
+from typing import Any
+
+import pytest
+
+from interpose.contracts.verdict import Refusal, Verdict
+from interpose.gateway.api import ProposedCall, Unreadable
+from interpose.gateway.driving import Driven, drive_reply, drive_stream
+from interpose.gateway.gemini import GeminiCodec
+
+G = GeminiCodec()
+LINE = "[interpose] {} was refused by rule: no"
+
+
+def call(name: str = "Bash", key: str = "functionCall", **more: Any) -> dict[str, Any]:
+    """A part with a call."""
+    return {key: {"name": name, "args": {"command": "ls"}}, **more}
+
+
+def text(words: str) -> dict[str, Any]:
+    """A part with a text."""
+    return {"text": words}
+
+
+def chunk(*parts: Any, index: int | None = 0, **candidate: Any) -> dict[str, Any]:
+    """A chunk, or a whole reply, with one candidate."""
+    at = {} if index is None else {"index": index}
+    return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, **at, **candidate}], "new": 1.0}
+
+
+def events(*chunks: Any) -> list[bytes]:
+    """The chunks as events."""
+    return [b"data: " + json.dumps(one).encode() + b"\r\n\r\n" for one in chunks]
+
+
+def array(*chunks: Any) -> bytes:
+    """The chunks as one array."""
+    return json.dumps(list(chunks), indent=1).encode()
+
+
+def judge_by(refused: tuple[str, ...] = (), patched: tuple[str, ...] = ()) -> Any:
+    """A judge by names."""
+
+    def judge(proposed: ProposedCall) -> Verdict:
+        if proposed.name in refused:
+            return Verdict("a-1", "tool.call", "refused", Refusal("rule", "no"))
+        if proposed.name in patched:
+            return Verdict("a-1", "tool.call", "patched", arguments={"n": 1})
+        return Verdict("a-1", "tool.call", "allowed")
+
+    return judge
+
+
+def stream(*chunks: Any, refused: tuple[str, ...] = (), patched: tuple[str, ...] = ()) -> Driven:
+    """The chunks as events through the codec."""
+    return drive_stream(G, events(*chunks), judge_by(refused, patched))
+
+
+def parts_of(body: bytes) -> list[Any]:
+    """All parts of a streamed or whole reply, in order."""
+    chunks = [json.loads(line[6:]) for line in body.splitlines() if line.startswith(b"data: ")] or json.loads(body)
+    chunks = chunks if isinstance(chunks, list) else [chunks]
+    return [part for one in chunks for candidate in one["candidates"] for part in candidate["content"]["parts"]]
+
+
+def test_a_part_of_another_kind_is_a_call_that_cannot_be_read() -> None:
+    """What nobody knows is asked about, and never passes as text."""
+    driven = stream(chunk({"newThing": {"x": 1}, "thought": False}))
+    (asked,) = driven.asked
+
+    assert (asked.name, "'newThing'" in (asked.problem or "")) == ("newThing", True)
+    assert b"newThing" in driven.body
+    refused = stream(chunk({"newThing": {"x": 1}}), refused=("newThing",))
+    assert parts_of(refused.body) == [text(LINE.format("newThing"))]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"executableCode": {"code": "rm"}},
+        {"codeExecutionResult": {}},
+        {"toolCall": {}, "thoughtSignature": "x"},
+        {"inline_data": {}},
+        {"text": "functionCall", "functionCall": None},
+        {"functionResponse": {}},
+    ],
+)
+def test_what_runs_at_the_provider_passes(part: dict[str, Any]) -> None:
+    """Nobody is asked, not a byte changes; null is no call."""
+    driven = stream(chunk(part))
+
+    assert (driven.asked, driven.body) == ([], events(chunk(part))[0])
+
+
+@pytest.mark.parametrize(
+    ("part", "problem"),
+    [
+        ({"functionCall": {"name": "Bash", "args": [1]}}, "not an object"),
+        ({"functionCall": "Bash"}, "no object"),
+        ({**call(), **call(key="function_call")}, "twice"),
+        ({"functionCall": {"name": "Bash", "partialArgs": [{"jsonPath": "$.x"}], "willContinue": True}}, "in pieces"),
+    ],
+)
+def test_calls_that_cannot_be_read_are_problems(part: dict[str, Any], problem: str) -> None:
+    """The judge gets no arguments and is told why."""
+    (asked,) = stream(chunk(part)).asked
+
+    assert asked.arguments == {}
+    assert problem in (asked.problem or "")
+
+
+def test_arguments_are_read_from_their_bytes() -> None:
+    """Repeated keys show; a call without arguments has none; the snake-case spelling is the same call."""
+    twice = b'{"candidates": [{"content": {"parts": [{"functionCall": {"name": "B", "args": {"a": 1, "a": 2}}}]}}]}'
+    none = chunk({"function_call": {"name": "Clock"}}, {"functionCall": {"name": "Clock", "args": None}})
+
+    assert "twice" in (drive_reply(G, twice, judge_by()).asked[0].problem or "")
+    assert [(one.name, one.arguments, one.problem) for one in stream(none).asked] == [("Clock", {}, None)] * 2
+
+
+def test_candidates_are_judged_each_for_itself() -> None:
+    """Several candidates in one chunk; the first text of one is nothing to the other."""
+    both = {"candidates": [*chunk(text("a"))["candidates"], *chunk(call(), index=1, finishReason="STOP")["candidates"]]}
+    driven = stream(chunk(text("hi")), both, chunk(call(), index=0), refused=("Bash",))
+
+    assert [part["text"] for part in parts_of(driven.body)] == [
+        "hi",
+        "a",
+        LINE.format("Bash"),
+        f"\n\n{LINE.format('Bash')}",
+    ]
+    assert b'"finishReason":"STOP"' in driven.body
+
+
+def test_a_refusal_stands_apart_from_what_was_said() -> None:
+    """Thoughts and empty texts are nothing said; clients join texts without a gap."""
+    quiet = stream(chunk({"text": "hm", "thought": True}), chunk(text("")), chunk(call()), refused=("Bash",))
+    spoken = stream(chunk(text("So."), call(), call("Read")), refused=("Bash", "Read"))
+
+    assert parts_of(quiet.body)[-1] == text(LINE.format("Bash"))
+    assert [part["text"] for part in parts_of(spoken.body)] == [
+        "So.",
+        f"\n\n{LINE.format('Bash')}",
+        f"\n\n{LINE.format('Read')}",
+    ]
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_the_signature_of_a_refused_call_goes_to_the_next_one(is_split: bool) -> None:
+    """The provider wants it back with the first call of the content; it is never given twice or in another's place."""
+    parts = [call(thoughtSignature="sig"), call("Read"), call("Read")]
+    chunks = [chunk(part) for part in parts] if is_split else [chunk(*parts)]
+    found = parts_of(stream(*chunks, refused=("Bash",)).body)
+
+    assert [part.get("thoughtSignature") for part in found] == [None, "sig", None]
+    assert "thoughtSignature" not in parts_of(stream(*chunks, refused=("Bash", "Read")).body)[0]
+    own = [call(thoughtSignature="sig"), call("Read", thoughtSignature="own")]
+    assert parts_of(stream(chunk(*own), refused=("Bash",)).body)[1]["thoughtSignature"] == "own"
+    later = [call("Read"), call(thoughtSignature="sig"), call("Read")]
+    assert "thoughtSignature" not in parts_of(stream(chunk(*later), refused=("Bash",)).body)[2]
+
+
+@pytest.mark.parametrize("key", ["functionCall", "function_call"])
+def test_a_patched_call_keeps_its_other_members(key: str) -> None:
+    """Id, signature and what is not known stay; only the arguments change."""
+    part = {key: {"id": "i", "name": "Bash", "args": {"a": 1}, "odd": 1}, "thoughtSignature": "sig"}
+    (changed,) = parts_of(stream(chunk(part), patched=("Bash",)).body)
+
+    assert changed == {key: {"id": "i", "name": "Bash", "args": {"n": 1}, "odd": 1}, "thoughtSignature": "sig"}
+
+
+def test_calls_without_ids_get_ones_that_the_history_has_too() -> None:
+    """The same call in a request is known by the same id; two equal ones in one reply are told apart."""
+    signed = call(thoughtSignature="sig")
+    asked = stream(chunk(signed), chunk(call()), chunk(call())).asked
+    history = {
+        "contents": [{"role": "model", "parts": [signed, call(), call()]}, {"role": "user", "parts": answers(3)}]
+    }
+    results = G.read(json.dumps(history).encode()).results
+
+    assert [one.call_id for one in asked] == [result.call_id for result in results]
+    assert len({one.call_id for one in asked}) == 3
+
+
+def answers(times: int) -> list[Any]:
+    """Parts that answer calls of Bash, with ids of the client's own."""
+    return [
+        {"functionResponse": {"id": f"own-{at}", "name": "Bash", "response": {"output": str(at)}}}
+        for at in range(times)
+    ]
+
+
+def test_whole_replies_and_arrays_read_whole() -> None:
+    """Nothing is written anew that nobody changed; an array that was not streamed is judged item by item."""
+    one, many = json.dumps(chunk(call()), indent=1).encode(), array(chunk(text("So.")), chunk(call()))
+
+    for raw in (one, many):
+        assert drive_reply(G, raw, judge_by()).body == raw
+        assert parts_of(drive_reply(G, raw, judge_by(("Bash",))).body)[-1]["text"].endswith(LINE.format("Bash"))
+    with pytest.raises(Unreadable):
+        drive_reply(G, b"<html>", judge_by())
+
+
+@pytest.mark.parametrize("raw", [b"{}", b'{"candidates": {}}', b'{"candidates": [1, {"content": {}}]}'])
+def test_replies_of_another_shape_pass(raw: bytes) -> None:
+    """Without a place for calls there is nothing to judge."""
+    assert drive_reply(G, raw, judge_by()).body == raw
+
+
+def test_an_array_that_dies_is_closed_with_an_error() -> None:
+    """What came whole stays; the error is the last item, so that the whole is still JSON."""
+    whole = array(chunk(text("a")), chunk(text("b")))
+    for at in range(1, len(whole) - 1):
+        driven = drive_stream(G, [whole[:at]], judge_by(), "it broke off")
+        assert json.loads(driven.body)[-1]["error"]["message"] == "it broke off"
+    assert drive_stream(G, [whole], judge_by(), "late").body == whole
+
+
+def test_a_stream_with_blanks_in_front_is_told_apart() -> None:
+    """A byte order mark and blanks, in pieces, are not what tells events from an array."""
+    for blank in (b"\xef\xbb\xbf", b"\r\n\n", b""):
+        for body in (events(chunk(call()))[0], array(chunk(call()))):
+            driven = drive_stream(G, [blank[:1], blank[1:], body], judge_by())
+            assert driven.body == blank + body
+            assert len(driven.asked) == 1
+    assert drive_stream(G, [b" "], judge_by()).body == b" "
+
+
+def test_lenient_json_hides_no_call() -> None:
+    """A chunk that strict readers refuse and clients take is judged all the same."""
+    odd = json.dumps(chunk(call(), avgLogprobs=float("nan"))).encode()
+    driven = drive_stream(
+        G, [b"data: " + odd + b"\r\n\r\n", b"data: not json\r\n\r\n", b"data: [1]\r\n\r\n"], judge_by()
+    )
+
+    assert [one.name for one in driven.asked] == ["Bash"]
+    assert driven.body.endswith(b"data: not json\r\n\r\ndata: [1]\r\n\r\n")
+
+
+def test_a_chunk_waits_for_its_own_calls_only() -> None:
+    """What came before in the same read leaves before anything is asked."""
+    machine = G.stream()
+    steps = machine.feed(b"".join(events(chunk(text("first")), chunk(call()))))
+
+    first = next(steps)
+    assert isinstance(first, bytes)
+    assert b"first" in first
+    assert isinstance(next(steps), ProposedCall)
