@@ -54,7 +54,7 @@ def git_files(call: GitCall) -> list[tuple[Word, Access, Depth]]:
             return [*moved, (operands[-1], "write", "file")]
         case "clean":
             forced = parsed.has("-f", "--force") and not parsed.has("-n", "--dry-run")
-            return [(word, "remove", "tree") for word in operands or [here]] if forced else []
+            return [(word, "remove", "existing") for word in operands or [here]] if forced else []
         case "reset" if parsed.has("--hard", "--merge", "--keep"):
             return [(here, "write", "tracked")]
         case "stash" if not operands or operands[0].text in ("push", "pop", "apply", "save"):

@@ -6,7 +6,6 @@ Knows: how deep each use reaches, and when the answer is `Unknown`. Does not kno
 from collections.abc import Iterable
 from glob import iglob
 from itertools import islice
-from pathlib import Path
 
 from interpose.command.paths import PathPatterns
 from interpose.command.pattern import CommandPattern
@@ -61,8 +60,7 @@ def _find(use: FileUse, path: str, patterns: PathPatterns) -> str | Unknown | No
         case "existing":
             return patterns.find(path, "/", contains=True, existing=True, names=use.names)
         case "tree":
-            there = use.access == "read" or (use.access == "remove" and Path(path).is_dir())
-            return patterns.find(path, "/", contains=True, existing=there, names=use.names)
+            return patterns.find(path, "/", contains=True, existing=use.access == "read", names=use.names)
 
 
 def _is_every_name(pattern: str) -> bool:
