@@ -176,15 +176,25 @@ def pipeline_ns(*, quick: bool) -> dict[str, dict[str, float]]:
     return found
 
 
+class _Splitter:
+    """The peer of the pipeline: tells whole events apart, and they leave in one write for each read."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The events that `data` completes."""
+        *whole, self.rest = (self.rest + data).split(b"\n\n")
+        yield b"".join([event + b"\n\n" for event in whole])
+
+
 def _split(chunks: list[bytes]) -> int:
-    """A bare splitter: whole events are told apart and leave in one write for each read."""
-    rest = b""
+    splitter = _Splitter()
     written = 0
     for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n\n")
-        out = [event + b"\n\n" for event in whole]
-        written += len(b"".join(out))
-    return written + len(rest)
+        for piece in splitter.feed(chunk):
+            written += len(piece)
+    return written + len(splitter.rest)
 
 
 def _piped(codec: Codec, chunks: list[bytes]) -> int:

@@ -18,6 +18,9 @@ _LINE = re.compile(rb"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _EVENT_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LONGEST_END = 4
+_END = b"\n\n"
+_LONG_END = b"\n\n\n"
+"""Where the stream is cut behind such an end, what follows may belong to the next event."""
 
 
 class EventTooLong(InterposeError):  # noqa: N818 - says what is wrong with the peer
@@ -96,6 +99,8 @@ class SseReader:
     def take(self, data: bytes) -> bytes:
         """All complete events in one piece, for whoever may not need them apart. Raises EventTooLong."""
         buffer = self._buffer
+        if not buffer and data[-2:] == _END and data[-3:] != _LONG_END and data.find(b"\r") < 0:
+            return data
         buffer += data
         end = self._last_end()
         block = bytes(buffer[:end])
@@ -121,8 +126,12 @@ class SseReader:
     def _last_end(self) -> int:
         """Where the last complete event ends; 0 when none does."""
         buffer = self._buffer
-        if b"\r" not in buffer and b"\n\n\n" not in buffer:
-            return buffer.rfind(b"\n\n", self._searched) + 2 if b"\n\n" in buffer else 0
+        if b"\r" not in buffer:
+            end = buffer.rfind(_END, self._searched) + len(_END)
+            if end < len(_END):
+                return 0
+            if not _is_long_end(buffer, end):
+                return end
 
         last, position = 0, self._searched
         while (found := _EVENT_END.search(buffer, position)) is not None:
@@ -145,12 +154,15 @@ def split(block: bytes) -> list[SseEvent]:
 
 def split_from(block: bytes, position: int) -> tuple[bytes, list[SseEvent]]:
     """What stands before the event at `position`, in one piece, and the events from there on."""
-    if b"\r" in block or b"\n\n\n" in block:
-        return b"", split(block)
-    start = block.rfind(b"\n\n", 0, position) + 2
-    if start < len(b"\n\n"):
+    start = block.rfind(_END, 0, position) + len(_END)
+    if start < len(_END) or b"\r" in block or _is_long_end(block, start):
         return b"", split(block)
     return block[:start], split(block[start:])
+
+
+def _is_long_end(data: bytes | bytearray, end: int) -> bool:
+    """Whether more line ends stand before the two in front of `end`."""
+    return data[max(0, end - len(_LONG_END)) : end] == _LONG_END
 
 
 def _lines(raw: bytes) -> list[tuple[bytes, bytes]]:

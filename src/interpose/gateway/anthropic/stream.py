@@ -13,11 +13,11 @@ from interpose.gateway.api import CUT_SHORT, HELD_BYTES_MAX, Dropped, ProposedCa
 from interpose.gateway.faults import error_event
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader, split_from
+from interpose.wire.sse import SseEvent, SseReader, split, split_from
 from interpose.wire.strictjson import join_pieces, read_arguments
 
-_MARKS = (b"tool_use", b"message_delta", b"message_stop", b"error", b"\\u")
-"""Bytes without which an event cannot matter; an escape may hide any of them."""
+_MARKS = (b"tool_use", b"message_delta", b"message_stop", b"\\u")
+"""Bytes without which an event cannot matter while no call is held; an escape may hide any of them."""
 
 _Out: TypeAlias = list[bytes]
 
@@ -69,6 +69,8 @@ class AnthropicStream:
         self._released = 0
         self._refused = 0
         self._is_over = False
+        self._unread = b""
+        """The last that left without being read."""
         self._newline = b"\n"
 
     def feed(self, data: bytes) -> Steps:
@@ -77,6 +79,7 @@ class AnthropicStream:
         first = _first_mark(block) if self._is_idle else 0
         if first < 0:
             if block:
+                self._unread = block
                 yield block
             return
 
@@ -84,6 +87,7 @@ class AnthropicStream:
         out: _Out = [plain] if plain else []
         for event in events:
             if self._is_idle and _first_mark(event.raw) < 0:
+                self._unread = event.raw
                 out.append(event.raw)
                 continue
             yield from self._take(event, out)
@@ -102,7 +106,7 @@ class AnthropicStream:
             out.append(error_event("anthropic", fault or CUT_SHORT, self._newline))
         else:
             out += self._final_tail()
-            if fault is not None and not self._is_over:
+            if fault is not None and not self._is_over and not _tells_error(self._unread):
                 out.append(error_event("anthropic", fault, self._newline))
         if out:
             yield b"".join(out)
@@ -114,7 +118,7 @@ class AnthropicStream:
     def _take(self, event: SseEvent, out: _Out) -> Steps:
         data = _parsed(event)
         key = str(data.get("index"))
-        match data.get("type") or event.name:
+        match _kind(event, data):
             case "content_block_start" if _is_call(data):
                 yield from self._hold(key, event, data)
             case "content_block_delta" if key in self._held:
@@ -214,7 +218,17 @@ class AnthropicStream:
 
 def _first_mark(raw: bytes) -> int:
     """Where the first byte stands that matters, or -1."""
+    if raw.find(b"tool_use") < 0 and raw.find(b"message_") < 0 and raw.find(b"\\") < 0:  # quicker than `in`
+        return -1
     return min((at for mark in _MARKS if (at := raw.find(mark)) >= 0), default=-1)
+
+
+def _tells_error(block: bytes) -> bool:
+    return b"error" in block and any(_kind(event, _parsed(event)) == "error" for event in split(block))
+
+
+def _kind(event: SseEvent, data: JsonObject) -> Json:
+    return data.get("type") or event.name
 
 
 def _parsed(event: SseEvent) -> JsonObject:

@@ -16,12 +16,11 @@ from interpose.gateway.chat.choice import Choice, PartialCall, rewritten_deltas
 from interpose.gateway.chat.reply import CALL_REASONS
 from interpose.gateway.faults import error_event
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader, split_from
+from interpose.wire.sse import SseEvent, SseReader, split, split_from
 
-_MARKS = (b"tool_calls", b"function_call", b"error", b"[DONE]", b"\\u")
-"""Bytes without which a chunk cannot matter, unless it finishes; an escape may hide any of them."""
+_CALL_MARK = b"_call"
+"""Without it a chunk cannot matter while no call is held: it is in both forms of a call and in both of its finishes."""
 
-_FINISH = re.compile(rb'finish_reason"\s*:\s*[^n\s]')
 _HAS_TEXT = re.compile(rb'"content"\s*:\s*"[^"]')
 _DONE = b"[DONE]"
 _Out: TypeAlias = list[bytes]
@@ -44,6 +43,8 @@ class ChatStream:
         self._tail: list[SseEvent | _LateFinish] = []
         self._is_over = False
         self._has_text = False
+        self._unread = b""
+        """The last that left without being read."""
         self._newline = b"\n"
 
     def feed(self, data: bytes) -> Steps:
@@ -51,8 +52,9 @@ class ChatStream:
         block = self._reader.take(data)
         first = _first_mark(block) if self._is_idle else 0
         if first < 0:
-            self._note_text(block)
             if block:
+                self._unread = block
+                self._note_text(block)
                 yield block
             return
 
@@ -62,6 +64,7 @@ class ChatStream:
         for event in events:
             self._note_text(event.raw)
             if self._is_idle and _first_mark(event.raw) < 0:
+                self._unread = event.raw
                 out.append(event.raw)
                 continue
             yield from self._take(event, out)
@@ -75,7 +78,8 @@ class ChatStream:
         for event in [*events, SseEvent(rest)] if rest and fault is None else events:
             yield from self._take(event, out)
 
-        fault = fault if not self._is_over else None
+        if self._is_over or (fault is not None and _tells_end(self._unread)):
+            fault = None
         for choice in self._choices.values():
             if choice.calls and choice.is_late and fault is None:
                 yield from self._settle(choice, None, out)
@@ -92,11 +96,12 @@ class ChatStream:
         return not self._choices and not self._tail
 
     def _note_text(self, raw: bytes) -> None:
-        self._has_text = self._has_text or _HAS_TEXT.search(raw) is not None
+        if not self._has_text:
+            self._has_text = _HAS_TEXT.search(raw) is not None
 
     def _take(self, event: SseEvent, out: _Out) -> Steps:
         data = event.data
-        if data is not None and data.strip() == _DONE:
+        if _is_done(data):
             yield from self._done(event, out)
             return
 
@@ -250,10 +255,19 @@ class ChatStream:
 
 
 def _first_mark(raw: bytes) -> int:
-    """Where the first byte stands that matters, or -1."""
-    finish = _FINISH.search(raw)
-    marks = [at for mark in _MARKS if (at := raw.find(mark)) >= 0]
-    return min([*marks, finish.start()] if finish else marks, default=-1)
+    """Where the first byte stands that matters, or -1; an escape may hide a mark."""
+    if raw.find(_CALL_MARK) < 0 and raw.find(b"\\") < 0:  # quicker than `in`
+        return -1
+    return min((at for mark in (_CALL_MARK, b"\\u") if (at := raw.find(mark)) >= 0), default=-1)
+
+
+def _tells_end(block: bytes) -> bool:
+    """Whether the stream was over, by its own word or by an error of the provider."""
+    return any(_is_done(event.data) or bool(_parsed(event.data).get("error")) for event in split(block))
+
+
+def _is_done(data: bytes | None) -> bool:
+    return data is not None and data.strip() == _DONE
 
 
 def _parsed(data: bytes | None) -> JsonObject:
