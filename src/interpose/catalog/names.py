@@ -13,6 +13,9 @@ CANONICAL_TOOLS: Final[tuple[CanonicalTool, ...]] = get_args(CanonicalTool)
 
 MCP_PREFIX: Final = "mcp:"
 
+UNKNOWN_PREFIX: Final = "unknown:"
+"""Begins the name of a call whose very kind is not known: it may be any tool, so whoever asks about one is asked."""
+
 _COMMON_SPELLING: Final = ("mcp__", "__")
 _OTHER_SPELLINGS: Final[Mapping[str, tuple[str, str] | None]] = {
     "claude-code": None,

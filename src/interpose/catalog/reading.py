@@ -6,9 +6,10 @@ Everything here is a pure function; any thread may call it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from interpose.catalog.argv import argv_of, text_of
-from interpose.catalog.names import mcp_name
+from interpose.catalog.names import CANONICAL_TOOLS, UNKNOWN_PREFIX, mcp_name
 from interpose.catalog.table import COMMON, REQUIRED, TEXT_LISTS, TEXTS, Fields, Tool, tool_of
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.json import Json, JsonObject
@@ -46,6 +47,10 @@ def read_call(agent: str | None, wire_name: str, arguments: JsonObject) -> HookF
     The agent's own names come first, then names that mean the same everywhere, then MCP tools; an unknown tool is
     itself, with its own arguments.
     """
+    if wire_name.startswith(UNKNOWN_PREFIX):
+        problem = "a call of a kind that interpose cannot read"
+        return HookForm(wire_name, CANONICAL_TOOLS, arguments, {}, problem, wire_name, arguments)
+
     tool = _tool(agent, wire_name)
     if tool is None:
         name = mcp_name(agent, wire_name) or wire_name
@@ -56,6 +61,13 @@ def read_call(agent: str | None, wire_name: str, arguments: JsonObject) -> HookF
     rest = {key: value for key, value in arguments.items() if key not in mapped}
     aliases = _aliases(tool.name, wire_name, *tool.also)
     return HookForm(tool.name, aliases, values, rest, problem, wire_name, arguments, tool)
+
+
+@lru_cache(maxsize=4_096)
+def canonical_name(agent: str | None, wire_name: str) -> str:
+    """The name of a tool as rules see it, whatever it is called with; remembered, since agents offer the same ones."""
+    tool = _tool(agent, wire_name)
+    return tool.name if tool is not None else mcp_name(agent, wire_name) or wire_name
 
 
 def write_call(form: HookForm, edited_input: JsonObject) -> dict[str, Json]:

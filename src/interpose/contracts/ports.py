@@ -29,7 +29,10 @@ class Workspaces(Protocol):
     """Finds the policy of a workspace, built on demand."""
 
     def policy(self, root: str | None) -> Policy:
-        """The policy of the workspace at `root`; None means the user's hooks only. Any thread may ask."""
+        """The policy of the workspace at `root`, always the same one; None means the user's hooks only.
+
+        Any thread may ask.
+        """
         ...
 
 

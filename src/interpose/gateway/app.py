@@ -20,6 +20,7 @@ from interpose.gateway.faults import error_body
 from interpose.gateway.gemini import GeminiCodec
 from interpose.gateway.ledger import Ledger
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
+from interpose.gateway.policies import Policies
 from interpose.gateway.responses import ResponsesCodec
 from interpose.gateway.routes import Headers, agent_of, route_of, session_of, split_launch
 from interpose.gateway.settings import GatewaySettings
@@ -58,7 +59,7 @@ class Gateway:
         self._open = 0
         self._parts = Parts(
             settings=settings,
-            workspaces=workspaces,
+            policies=Policies(workspaces),
             journal=journal,
             clock=clock,
             upstream=Upstream(trust_env=settings.proxies_from_environment),
@@ -153,7 +154,7 @@ class Gateway:
         await outgoing.whole(200 if fault is None else 503, [_JSON], write_json(health))
 
     async def _ready(self) -> str | None:
-        await asyncio.to_thread(self._parts.workspaces.policy, None)
+        await self._parts.policies.of(None)
         return None
 
     async def _refuse(self, outgoing: Outgoing, api: ApiName, turned_away: TurnedAway) -> None:

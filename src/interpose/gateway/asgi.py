@@ -39,20 +39,15 @@ class Incoming:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it arrives. Raises ClientGone when the client hangs up before its end, and BodyTooSlow."""
-        while True:
+        while not self._is_read.is_set():
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    message = await self._receive()
+                    piece = await self._next()
             except TimeoutError:
                 self.was_slow = self._too_slow()
                 raise self.was_slow from None
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            if body := message.get("body", b""):
-                yield body
-            if not message.get("more_body", False):
-                self._is_read.set()
-                return
+            if piece:
+                yield piece
 
     async def whole(self, limit: int) -> bytes | None:
         """The body, or None as soon as it is longer than `limit` bytes. Raises ClientGone and BodyTooSlow."""
@@ -60,11 +55,12 @@ class Incoming:
         size = 0
         try:
             async with asyncio.timeout(self._timeout_s):
-                async for chunk in self.chunks():
-                    size += len(chunk)
+                while not self._is_read.is_set():
+                    piece = await self._next()
+                    size += len(piece)
                     if size > limit:
                         return None
-                    pieces.append(chunk)
+                    pieces.append(piece)
         except TimeoutError:
             raise self._too_slow() from None
         return b"".join(pieces)
@@ -74,6 +70,16 @@ class Incoming:
         await self._is_read.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+    async def _next(self) -> bytes:
+        """The next piece of the body, which may be empty."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        if not message.get("more_body", False):
+            self._is_read.set()
+        piece: bytes = message.get("body", b"")
+        return piece
 
     def _too_slow(self) -> BodyTooSlow:
         return BodyTooSlow(f"the request's body did not arrive within {self._timeout_s:g} s")

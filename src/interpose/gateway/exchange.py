@@ -170,8 +170,7 @@ class Exchange:
 
     async def _judging(self, request: RequestView) -> Judging:
         visit = self.visit
-        # Building a workspace's policy reads files, which a loop must not wait for.
-        policy = await asyncio.to_thread(self.parts.workspaces.policy, visit.workspace)
+        policy = await self.parts.policies.of(visit.workspace)
         launch = visit.launch
         context = Context(
             mount="wire",

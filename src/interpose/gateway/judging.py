@@ -6,7 +6,7 @@ Knows: points, verdicts, the session's ledger. Does not know: any API's shape, s
 from dataclasses import dataclass, replace
 from functools import partial
 
-from interpose.catalog.reading import read_call
+from interpose.catalog.reading import canonical_name
 from interpose.contracts.effects import MetadataValue
 from interpose.contracts.journal import Record, Step
 from interpose.contracts.ports import Clock, Journal, Policy
@@ -126,11 +126,11 @@ class Judging:
         names = request.tool_names()
         if wanted.tool_name in names:
             return wanted
-        called = (name for name in names if read_call(self.context.agent, name, {}).name == wanted.tool_name)
+        called = (name for name in names if canonical_name(self.context.agent, name) == wanted.tool_name)
         return replace(wanted, tool_name=next(called, wanted.tool_name))
 
     def _active_tools(self, request: RequestView) -> str:
-        names = [read_call(self.context.agent, name, {}).name for name in request.tool_names()]
+        names = [canonical_name(self.context.agent, name) for name in request.tool_names()]
         return ",".join(dict.fromkeys(names))
 
     async def _judge(self, point: Point) -> Verdict:

@@ -267,6 +267,7 @@ def _config(app: App, limits: Limits, drain_timeout_s: float) -> uvicorn.Config:
         log_config=None,
         log_level="critical",
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         date_header=False,
         timeout_keep_alive=round(limits.idle_s),

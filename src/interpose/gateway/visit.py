@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from interpose.contracts.journal import Record, Step
-from interpose.contracts.ports import Clock, Journal, Launch, Workspaces
+from interpose.contracts.ports import Clock, Journal, Launch
 from interpose.gateway.api import Codec
 from interpose.gateway.asgi import Outgoing
 from interpose.gateway.faults import error_body
 from interpose.gateway.ledger import Ledger
+from interpose.gateway.policies import Policies
 from interpose.gateway.routes import Headers, Route
 from interpose.gateway.settings import GatewaySettings, Target
 from interpose.gateway.tracing import RequestSpan, Tracing
@@ -27,7 +28,7 @@ class Parts:
     """What all exchanges of one gateway share."""
 
     settings: GatewaySettings
-    workspaces: Workspaces
+    policies: Policies
     journal: Journal
     clock: Clock
     upstream: Upstream

@@ -1,6 +1,7 @@
 """Ids that people can read aloud, and secrets that nobody can guess."""
 
 import hashlib
+import random
 import secrets
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
@@ -8,7 +9,7 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, 
 
 def random_id(prefix: str, length: int = 8) -> str:
     """`prefix` and `length` random characters (5 bits each), such as `l7f3ak29x`."""
-    return prefix + _characters(secrets.randbits(5 * length), length)
+    return prefix + _characters(random.getrandbits(5 * length), length)
 
 
 def derived_id(prefix: str, *parts: str, length: int = 10) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from interpose.catalog.names import UNKNOWN_PREFIX
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.bodies import RawObject, open_object, value_of
@@ -65,11 +66,13 @@ def read_call(fields: RawObject, ordinal: int) -> ProposedCall:
     raw = next((fields[name] for name in CALL if name in _telling(fields)), None)
     if raw is None:
         name = _telling(fields)[0]
-        return ProposedCall("", name, {}, f"a part of the kind {name!r}, which interpose cannot read")
+        return ProposedCall(
+            "", f"{UNKNOWN_PREFIX}{name}", {}, f"a part of the kind {name!r}, which interpose cannot read"
+        )
 
     call = value_of(raw)
     if not isinstance(call, dict) or all(name in fields for name in CALL):
-        return ProposedCall("", CALL[0], {}, "a call that is no object, or is there twice")
+        return ProposedCall("", f"{UNKNOWN_PREFIX}{CALL[0]}", {}, "a call that is no object, or is there twice")
     name = str(call.get("name") or "")
     call_id = call_id_of(call, value_of(member(fields, SIGNATURE)), ordinal)
     if any(call.get(piece) for piece in _PIECES):

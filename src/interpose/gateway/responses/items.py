@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from interpose.catalog.names import UNKNOWN_PREFIX
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall, Unreadable
 from interpose.gateway.bodies import RawObject, open_object, value_of
@@ -103,7 +104,7 @@ def read_call(raw: msgspec.Raw) -> ProposedCall:
             action = {key: item[key] for key in ("action", "actions") if key in item}
             return ProposedCall(call_id, "computer", action)
         case kind:
-            name = str(item.get("name") or kind or "")
+            name = f"{UNKNOWN_PREFIX}{kind if isinstance(kind, str) else ''}"
             return ProposedCall(call_id, name, {}, f"an output item of the type {kind!r}, which interpose cannot read")
 
 
