@@ -342,3 +342,14 @@ def test_an_edit_is_read_back_as_it_was_meant(data: st.DataObject) -> None:
     assert again.problem is None
     assert again.input == edited
     assert again.rest == form.rest
+
+
+def test_a_call_of_an_unknown_kind_may_be_any_tool() -> None:
+    """Whoever asks about a tool is asked about it, and nobody can read it; the same goes for code mode's program."""
+    form = read_call("codex", "unknown:new_call", {})
+    program = read_call("codex", "exec", {})
+
+    assert form.name == "unknown:new_call"
+    assert set(form.aliases) == set(CANONICAL_TOOLS)
+    assert {"shell", "patch", "read", "write", "edit"} <= {program.name, *program.aliases}
+    assert None not in (form.problem, program.problem)

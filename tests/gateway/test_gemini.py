@@ -70,10 +70,10 @@ def test_a_part_of_another_kind_is_a_call_that_cannot_be_read() -> None:
     driven = stream(chunk({"newThing": {"x": 1}, "thought": False}))
     (asked,) = driven.asked
 
-    assert (asked.name, "'newThing'" in (asked.problem or "")) == ("newThing", True)
+    assert (asked.name, "'newThing'" in (asked.problem or "")) == ("unknown:newThing", True)
     assert b"newThing" in driven.body
-    refused = stream(chunk({"newThing": {"x": 1}}), refused=("newThing",))
-    assert parts_of(refused.body) == [text(LINE.format("newThing"))]
+    refused = stream(chunk({"newThing": {"x": 1}}), refused=("unknown:newThing",))
+    assert parts_of(refused.body) == [text(LINE.format("unknown:newThing"))]
 
 
 @pytest.mark.parametrize(

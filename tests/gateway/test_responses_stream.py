@@ -98,7 +98,7 @@ def test_a_call_that_is_announced_as_something_else_is_judged() -> None:
     assert b"function_call" not in run(text, "Bash").body
     (asked,) = run(call).asked
     assert "'message'" in (asked.problem or "")
-    assert b"function_call" not in run(call, "message").body
+    assert b"function_call" not in run(call, "unknown:message").body
 
 
 def test_a_call_that_nobody_announced_is_held() -> None:
@@ -233,9 +233,9 @@ ITEMS: list[tuple[dict[str, Any], str, dict[str, Any] | None]] = [
     ({"type": "apply_patch_call", "operation": {"type": "delete_file", "path": "a\nb"}}, "apply_patch", None),
     ({"type": "tool_search_call", "execution": "client", "arguments": {"q": "x"}}, "tool_search", {"q": "x"}),
     ({"type": "computer_call", "action": {"type": "click"}}, "computer", {"action": {"type": "click"}}),
-    ({"type": "new_call", "name": "N"}, "N", None),
-    ({"type": "new_thing"}, "new_thing", None),
-    ({"name": "no type"}, "no type", None),
+    ({"type": "new_call", "name": "N"}, "unknown:new_call", None),
+    ({"type": "new_thing"}, "unknown:new_thing", None),
+    ({"name": "no type"}, "unknown:", None),
 ]
 
 

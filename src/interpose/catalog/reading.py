@@ -48,8 +48,8 @@ def read_call(agent: str | None, wire_name: str, arguments: JsonObject) -> HookF
     itself, with its own arguments.
     """
     if wire_name.startswith(UNKNOWN_PREFIX):
-        problem = "a call of a kind that interpose cannot read"
-        return HookForm(wire_name, CANONICAL_TOOLS, arguments, {}, problem, wire_name, arguments)
+        unread = "a call of a kind that interpose cannot read"
+        return HookForm(wire_name, CANONICAL_TOOLS, arguments, {}, unread, wire_name, arguments)
 
     tool = _tool(agent, wire_name)
     if tool is None:
