@@ -248,3 +248,32 @@ def test_a_chunk_waits_for_its_own_calls_only() -> None:
     assert isinstance(first, bytes)
     assert b"first" in first
     assert isinstance(next(steps), ProposedCall)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        b'[{"text": "a"}, {"functionCall": {"name": "Bash"}}]',
+        b'[{"text": "a", "functionCall": {"name": "Bash"}}]',
+        b'[{"functionCall": {"name": "Bash"}}], "x": {"parts": [{"text": "a"}]}',
+        b'[{"text": "a"}], "p\\u0061rts": [{"functionCall": {"name": "Bash"}}]',
+        b'[{"text": "\\"}]"}, {"functionCall": {"name": "Bash"}}]',
+    ],
+)
+def test_a_text_beside_it_hides_no_call(parts: bytes) -> None:
+    """What passes without being read is one text alone, whatever the text says."""
+    frame = b'data: {"candidates": [{"content": {"parts": ' + parts + b"}}]}\r\n\r\n"
+
+    assert [one.name for one in drive_stream(G, [frame], judge_by()).asked] == ["Bash"]
+
+
+@pytest.mark.parametrize("words", ['", "functionCall": {', "\\", "}]", "é", '"error"', '"finishReason"', "\n"])
+def test_a_text_may_say_anything(words: str) -> None:
+    """It passes byte for byte, ends nothing, and counts as something said."""
+    one = chunk(text(words))
+    died = drive_stream(G, events(one), judge_by(), "it broke off").body
+    spoken = stream(one, chunk(call()), refused=("Bash",)).body
+
+    assert died.startswith(events(one)[0])
+    assert b"it broke off" in died
+    assert parts_of(spoken)[-1]["text"] == f"\n\n{LINE.format('Bash')}"

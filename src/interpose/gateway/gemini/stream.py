@@ -3,6 +3,7 @@
 Knows: chunks as server-sent events, and as items of one array. Does not know: sockets, why a call is refused.
 """
 
+import re
 from collections.abc import Generator
 from typing import TypeAlias
 
@@ -17,8 +18,18 @@ from interpose.gateway.gemini.parts import HARMLESS
 from interpose.gateway.gemini.reply import Candidates, judged_chunk
 from interpose.wire.jsonarray import ArrayReader
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader
+from interpose.wire.sse import SseEvent, SseReader, split
 
+_ONE_TEXT = re.compile(
+    rb'"parts"\s*:\s*\[\s*\{\s*"text"\s*:\s*"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)"\s*'
+    rb'(?P<thought>,\s*"thought"\s*:\s*true\s*)?(?:,\s*"thoughtSignature"\s*:\s*"[^"\\]*"\s*)?\}\s*\]'
+)
+"""The parts of a chunk that says one text and nothing else."""
+
+_MATTERS = (b"\\u", b'"error"', b'"finish')
+"""Bytes for which a chunk is read all the same; an escape may hide any of them."""
+
+_OTHER_CANDIDATE = re.compile(rb'"index"\s*:\s*[^0\s]')
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _Out: TypeAlias = list[bytes]
 _Judging: TypeAlias = Generator[ProposedCall | bytes, Verdict | None, bytes | None]
@@ -77,6 +88,8 @@ class _Chunks:
 
     def judged(self, data: bytes, out: _Out) -> _Judging:
         """The chunk as it may leave, None when that is as it came; `out` leaves before anything is asked."""
+        if self.passes(data):
+            return None
         try:
             chunk = _CHUNK.decode(data)
         except (msgspec.DecodeError, RecursionError):
@@ -94,6 +107,17 @@ class _Chunks:
         changed = yield from judged_chunk(fields, self._candidates)
         return None if changed is None else write_json(changed)
 
+    def passes(self, raw: bytes) -> bool:
+        """Whether a chunk, or what stands around it, is one text that need not be read."""
+        if any(mark in raw for mark in _MATTERS) or raw.count(b'"parts"') != 1:
+            return False
+        found = _ONE_TEXT.search(raw)
+        if found is None or _OTHER_CANDIDATE.search(raw) is not None:
+            return False
+        if found["text"] and found["thought"] is None:
+            self._candidates.at(0).has_text = True
+        return True
+
     def _note(self, chunk: _Chunk) -> None:
         self.is_over = self.is_over or chunk.error is not None
         for candidate in chunk.candidates or ():
@@ -108,12 +132,16 @@ class _Events:
     def __init__(self) -> None:
         self._reader = SseReader()
         self._chunks = _Chunks()
-        self._newline = b"\r\n"
+        self._last = b"\r\n"
 
     def feed(self, data: bytes) -> Steps:
+        block = self._reader.take(data)
+        self._last = block or self._last
+        if self._chunks.passes(block):
+            yield block
+            return
         out: _Out = []
-        for event in self._reader.feed(data):
-            self._newline = event.newline
+        for event in split(block):
             yield from self._take(event, out)
         if out:
             yield b"".join(out)
@@ -124,11 +152,14 @@ class _Events:
         for event in [*events, SseEvent(rest)] if rest and fault is None else events:
             yield from self._take(event, out)
         if fault is not None and not self._chunks.is_over:
-            out.append(error_event("gemini", fault, self._newline))
+            out.append(error_event("gemini", fault, SseEvent(self._last).newline))
         if out:
             yield b"".join(out)
 
     def _take(self, event: SseEvent, out: _Out) -> Steps:
+        if self._chunks.passes(event.raw):
+            out.append(event.raw)
+            return
         data = event.data
         changed = (yield from self._chunks.judged(data, out)) if data is not None else None
         out.append(event.raw if changed is None else event.with_data(changed).raw)
