@@ -116,17 +116,26 @@ class Outgoing:
 
 async def unless_gone(incoming: Incoming, story: Coroutine[Any, Any, None]) -> bool:
     """Runs `story` to its end; cancels it when the client hangs up, and is False then. Raises what `story` raises."""
-    work = asyncio.ensure_future(story)
+    work = asyncio.current_task()
     news = asyncio.ensure_future(incoming.gone())
+    is_gone = is_over = False
+
+    def on_news(_news: object) -> None:
+        nonlocal is_gone
+        if work is not None and not is_over:
+            is_gone = work.cancel()
+
+    news.add_done_callback(on_news)
     try:
-        await asyncio.wait((work, news), return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            return False
-        work.result()
+        await story
     except ClientGone:
         return False
+    except asyncio.CancelledError:
+        if work is not None and is_gone and work.uncancel() == 0:
+            return False
+        raise
     finally:
-        work.cancel()
+        is_over = True
         news.cancel()
-        await asyncio.gather(work, news, return_exceptions=True)
+        await asyncio.gather(news, return_exceptions=True)
     return True

@@ -97,7 +97,8 @@ class Replying:
                 case bytes():
                     await self.teller.outgoing.write(step)
                     self._written = self._now()
-                    self._tell()
+                    if self._untold:
+                        self._tell()
                 case ProposedCall():
                     answer = await self._verdict(step)
                     self._note(step, answer)
@@ -117,8 +118,10 @@ class Replying:
 
     async def _show_life(self) -> None:
         """A sign of life, where nothing was written for long and the client bears it. All that was written is whole."""
+        if self._now() - self._written < self.teller.parts.settings.keep_alive_s:
+            return
         sign = keep_alive(self.codec.api)
-        if sign is not None and self._now() - self._written >= self.teller.parts.settings.keep_alive_s:
+        if sign is not None:
             await self.teller.outgoing.write(sign)
             self._written = self._now()
 

@@ -4,7 +4,6 @@ Knows: the port `Journal`.
 Does not know: what the others do with a record.
 """
 
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from interpose.contracts.ports import Journal
 from interpose.journal.codec import masked
 from interpose.kernel.boundary import guarded
 
+HAND_OVER_S = 0.01
 LISTENER_QUEUE = 10_000
 """How many records wait for a slow listener before later ones pass it by."""
 
@@ -41,14 +41,29 @@ class ListeningJournal:
     """A journal whose records are also shown to a listener, masked, in order, on a thread of its own.
 
     The listener may be slow or raise: nobody waits for it, the inner journal gets every record all the same, and what
-    the listener misses is counted. Any thread may call `write` and `flush`.
+    the listener misses is counted. What is written within about ten milliseconds is shown together. Any thread may call
+    `write` and `flush`.
     """
 
-    def __init__(self, inner: Journal, listener: Callable[[Record], None], *, limit: int = LISTENER_QUEUE) -> None:
+    def __init__(
+        self,
+        inner: Journal,
+        listener: Callable[[Record], None],
+        *,
+        limit: int = LISTENER_QUEUE,
+        hand_over_s: float = HAND_OVER_S,
+    ) -> None:
         self._inner = inner
         self._listener = listener
+        self._limit = limit
+        self._hand_over_s = hand_over_s
         self._missed = 0
-        self._queue: queue.Queue[Record | threading.Event | None] = queue.Queue(limit)
+        self._changed = threading.Condition()
+        self._waiting: list[Record] = []
+        self._accepted = 0
+        self._heard = 0
+        self._hurry_until = 0
+        self._closing = False
         self._thread = threading.Thread(target=self._run, name="interpose-listener", daemon=True)
         self._thread.start()
 
@@ -60,37 +75,50 @@ class ListeningJournal:
     def write(self, record: Record) -> None:
         """Takes one record. Never raises and never waits for the listener."""
         self._inner.write(record)
-        try:
-            self._queue.put_nowait(record)
-        except queue.Full:
-            self._missed += 1
+        with self._changed:
+            if self._closing or self._accepted - self._heard > self._limit:  # one is being shown
+                self._missed += 1
+                return
+            self._waiting.append(record)
+            self._accepted += 1
+            if len(self._waiting) == 1:
+                self._changed.notify_all()
 
     def flush(self, timeout_s: float = 5.0) -> bool:
         """True when the inner journal has committed and the listener has seen what was written so far."""
         deadline = time.monotonic() + timeout_s
-        heard = threading.Event()
-        try:
-            self._queue.put(heard, timeout=timeout_s)
-        except queue.Full:
-            return False
+        with self._changed:
+            target = self._accepted
+            self._hurry_until = target
+            self._changed.notify_all()
         kept = self._inner.flush(max(0.0, deadline - time.monotonic()))
-        return heard.wait(max(0.0, deadline - time.monotonic())) and kept
+        with self._changed:
+            left_s = max(0.0, deadline - time.monotonic())
+            return self._changed.wait_for(lambda: self._heard >= target, left_s) and kept
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Lets the listener see what is left and stops its thread; the inner journal stays open. Call it once."""
-        deadline = time.monotonic() + timeout_s
-        try:
-            self._queue.put(None, timeout=timeout_s)
-        except queue.Full:
-            return
-        self._thread.join(max(0.0, deadline - time.monotonic()))
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            if isinstance(item, threading.Event):
-                item.set()
-                continue
-            guarded(partial(self._show, item), failure=self._count)
+        while batch := self._gathered():
+            for record in batch:
+                guarded(partial(self._show, record), failure=self._count)
+                self._heard += 1
+            with self._changed:
+                self._changed.notify_all()
+
+    def _gathered(self) -> list[Record]:
+        """What has come together; nothing once the journal is closed and all was shown."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closing)
+            # Each wake-up costs the caller more than its append does.
+            self._changed.wait_for(lambda: self._heard < self._hurry_until or self._closing, self._hand_over_s)
+            batch, self._waiting = self._waiting, []
+            return batch
 
     def _show(self, record: Record) -> None:
         self._listener(masked(record))
