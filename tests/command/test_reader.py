@@ -98,3 +98,11 @@ def test_half_a_character_is_unknown(text: str) -> None:
     halves = any("\ud800" <= character <= "\udfff" for character in text)
     unknown = read_command(text, cwd="/w", home="/h").unknown
     assert (unknown == ("the text holds half a Unicode character",)) is halves
+
+
+@pytest.mark.parametrize("start", ["{", "a{1..", "x={0", "{\\\n"])
+@pytest.mark.parametrize("sign", ["\U0010ffff", "\U0004462e", "\u65e5", "\u0100"])
+def test_what_would_end_the_process_is_unknown(start: str, sign: str) -> None:
+    """The grammar reads outside its memory there, so it is never asked; Latin letters and quotes behind it are fine."""
+    assert read_command(f"echo {start}{sign}}}", cwd="/w").unknown
+    assert read_command(f"echo {start.rstrip()}\u00e9}}", cwd="/w").commands

@@ -23,6 +23,8 @@ MAX_DEPTH = 200
 """A text that nests deeper is not read."""
 
 
+_BEYOND_LATIN_1 = re.compile(rb"\{[0-9]*(?:\.\.[0-9]*)?[\xc4-\xff]")
+_AFTER_BRACE = "a brace stands right before a letter or sign that is not Latin"
 _LINE_END = re.compile(rb"(?<!\\)(?:\\\\)*\\\n")
 _LITERAL = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_content", "string_content"})
 _FREE = frozenset({"string", "heredoc_body", "expansion", "translated_string"})
@@ -101,9 +103,13 @@ class CommandReader:
             return f"an inner text has {len(source):,} bytes, more than {MAX_BYTES:,}"
         if b"\0" in source or b"\r" in source:
             return "the text holds a zero byte or a carriage return"
+        if _crashes_grammar(source):
+            return _AFTER_BRACE
         root = parser.parse(source).root_node
         cut = _without_line_ends(source, root)
         if cut != source:
+            if _crashes_grammar(cut):
+                return _AFTER_BRACE
             root = parser.parse(cut).root_node
         if root.has_error:
             return _fault(root)
@@ -113,6 +119,15 @@ class CommandReader:
 def read_command(text: str, *, cwd: str, home: str | None = None, env: Mapping[str, str] | None = None) -> Reading:
     """As `CommandReader.read`, once and without a memory."""
     return CommandReader(remember=0).read(text, cwd=cwd, home=home, env=env)
+
+
+def _crashes_grammar(source: bytes) -> bool:
+    """Whether parsing would read outside the memory of the grammar's scanner.
+
+    tree-sitter-bash 0.25 asks C's `isdigit` about the character behind `{`, `{1` or `{1..`, whatever it is; for one
+    beyond Latin-1 that is a read out of bounds, and may end the process.
+    """
+    return _BEYOND_LATIN_1.search(source) is not None
 
 
 def _without_line_ends(source: bytes, root: Node) -> bytes:
