@@ -1,7 +1,7 @@
 """docs/mounts.md says what each mount tells, and says it truly: the table is made from what a probe reads.
 
 A probing registration stands in a real workspace. The process mount is used through `protect()` and
-`PolicyMiddleware`, the wire through a real gateway with a scripted upstream, in both APIs that are judged.
+`PolicyMiddleware`, the wire through a real gateway with a scripted upstream, in the four APIs that are judged.
 """
 
 import json
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.e2e
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mounts.md"
 BEGIN, END = "<!-- facts: begin -->", "<!-- facts: end -->"
-MOUNTS = ("process", "wire: messages", "wire: chat")
+MOUNTS = ("process", "wire: messages", "wire: chat", "wire: responses", "wire: gemini")
 VALIDATION = {"command": "pytest -q"}
 AGENT = "claude-code"
 
@@ -150,6 +150,46 @@ def over_chat(folders: Folders, project: Path) -> Probe:
     return probe
 
 
+def over_responses(folders: Folders, project: Path) -> Probe:
+    """The same turn in the Responses API."""
+    probe = Probe()
+    calls = [
+        {"type": "function_call", "call_id": call_id, "name": name, "arguments": json.dumps({"command": command})}
+        for call_id, name, command in CALLS
+    ]
+    results = [
+        {"type": "function_call_output", "call_id": call_id, "output": text}
+        for call_id, text in (("c1", "3 passed"), ("c2", "exit code 1"), ("c3", "a b"))
+    ]
+    with gateway(folders, project, SCRIPT, probe) as base:
+        for said in (PROMPT, [*PROMPT, *calls, *results]):
+            tools = [{"type": "function", "name": "Bash", "parameters": {"type": "object"}}]
+            ask(f"{base}/v1/responses", {"model": "m", "tools": tools, "input": said})
+    return probe
+
+
+def over_gemini(folders: Folders, project: Path) -> Probe:
+    """The same turn in the Gemini API; a tool that failed says so."""
+    probe = Probe()
+    calls = [
+        {"functionCall": {"id": call_id, "name": name, "args": {"command": command}}}
+        for call_id, name, command in CALLS
+    ]
+    answers = [
+        {"functionResponse": {"id": call_id, "name": name, "response": response}}
+        for (call_id, name, _), response in zip(
+            CALLS, ({"output": "3 passed"}, {"error": "exit code 1"}, {"output": "a b"}), strict=True
+        )
+    ]
+    prompt = {"role": "user", "parts": [{"text": "go"}]}
+    back = [{"role": "model", "parts": calls}, {"role": "user", "parts": answers}]
+    with gateway(folders, project, SCRIPT, probe) as base:
+        for said in ([prompt], [prompt, *back]):
+            tools = [{"functionDeclarations": [{"name": "Bash"}]}]
+            ask(f"{base}/v1beta/models/m:generateContent", {"tools": tools, "contents": said})
+    return probe
+
+
 def table(probes: Sequence[Probe]) -> str:
     """The section of the page: for each hook a row per key."""
     lines: list[str] = []
@@ -170,7 +210,7 @@ def test_the_page_says_what_each_mount_tells(
     """The table in the page is the one that the probes make, key by key."""
     project = tmp_path / "project"
     project.mkdir()
-    probes = [made(folders, project) for made in (in_process, over_messages, over_chat)]
+    probes = [made(folders, project) for made in (in_process, over_messages, over_chat, over_responses, over_gemini)]
     page = PAGE.read_text(encoding="utf-8")
 
     before, _, rest = page.partition(BEGIN)
