@@ -1,0 +1,79 @@
+"""cli.main and cli.feed: the verbs, their exit codes, and which lines people see."""
+
+import io
+import subprocess
+import sys
+
+import click
+import pytest
+from rich.console import Console
+
+from interpose.cli.feed import Feed, worth_showing
+from interpose.cli.main import VERBS, exit_code, interpose
+from interpose.cli.output import THEME, counted
+from interpose.contracts.errors import ConfigError, MisuseError, StorageError
+from interpose.contracts.journal import Record, Step
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_a_command_with_help(verb: str) -> None:
+    """Each verb loads, and says what it does in a sentence."""
+    command = interpose.get_command(click.Context(interpose), verb)
+
+    assert command is not None
+    assert (command.help or "").strip()
+
+
+def test_help_loads_no_verb() -> None:
+    """`interpose --help` stays quick: no server, no parser, no client is loaded for it."""
+    code = (
+        "import sys; from interpose.cli.main import interpose;"
+        "interpose.main(['--help'], standalone_mode=False);"
+        "print([m for m in ('aiohttp', 'uvicorn', 'tree_sitter', 'yaml', 'rich') if m in sys.modules])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_exit_codes_are_those_of_the_manual() -> None:
+    """Storage is 3, everything else that a person can mend is 2."""
+    assert exit_code(StorageError("x")) == 3
+    assert exit_code(ConfigError("file", "is wrong")) == exit_code(MisuseError("x")) == 2
+
+
+@pytest.mark.parametrize(
+    ("step", "outcome", "shown"),
+    [
+        ("verdict", "allowed", True),
+        ("answer", "", False),
+        ("answer", "observed", True),
+        ("request", "", False),
+        ("request", "client_gone", True),
+        ("problem", "", True),
+        ("not_judged_yet", "", True),
+        ("applied", "refused", False),
+    ],
+)
+def test_people_see_what_matters(step: Step, outcome: str, shown: bool) -> None:
+    """Verdicts, faults and notices are lines; what a verdict says again is not."""
+    assert worth_showing(Record(0, "a", step, outcome=outcome)) is shown
+
+
+def test_nothing_is_printed_before_the_greeting() -> None:
+    """Lines wait for the start, so that the addresses come first."""
+    out = io.StringIO()
+    feed = Feed(Console(file=out, theme=THEME, width=100))
+
+    feed.hear(Record(0, "a1", "verdict", outcome="refused", reason="early"))
+    feed.start("http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
+    feed.hear(Record(0, "a2", "verdict", outcome="refused", reason="late"))
+
+    assert "early" not in out.getvalue()
+    assert "late" in out.getvalue()
+
+
+def test_counts_agree_with_their_noun() -> None:
+    """One hook, two hooks."""
+    assert [counted(count, "hook") for count in (0, 1, 2)] == ["0 hooks", "1 hook", "2 hooks"]
