@@ -11,7 +11,7 @@ from google import genai
 from google.genai import types
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
-from interpose.contracts.stages import ToolCall
+from interpose.contracts.stages import ToolCall, ToolResult
 from interpose.testing.fakes import allow
 from interpose.testing.upstream import RawBody, RawStream, Reply, ScriptedUpstream, Step, Text, Thinking, ToolUse
 from tests.e2e.house import House
@@ -104,6 +104,19 @@ def test_gemini_refused_and_passed(stream: bool, clients: Callable[[str, str], A
     assert request.headers["x-goog-api-key"] == "k"
     assert request.path.startswith("/v1beta/models/m:" if "v1beta" in request.path else "/v1/models/m:")
     assert {point.context.model for point in house.policy.points} == {"m"}
+
+
+def test_a_result_whose_history_the_provider_keeps_is_known_by_its_call(clients: Callable[[str, str], Any]) -> None:
+    """With `previous_response_id` the request has the output alone; what was released tells which call it answers."""
+    with House([Reply(LS), Reply(Text("seen"))], strict=False) as house:
+        client = clients("openai", house.prefixed())
+        first = client.responses.create(model="m", input="go")
+        output = {"type": "function_call_output", "call_id": first.output[0].call_id, "output": "a.txt"}
+        client.responses.create(model="m", input=[output], previous_response_id=first.id)
+        (result,) = [point for point in house.policy.points if isinstance(point, ToolResult)]
+
+    assert (result.tool_name, result.problem, result.output) == ("Bash", None, "a.txt")
+    assert result.arguments["command"] == "ls"
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

@@ -3,7 +3,7 @@
 import asyncio
 
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import NewResult, NewTurn, ResultEdit, TurnEdit
+from interpose.gateway.api import NewResult, NewTurn, ProposedCall, ResultEdit, TurnEdit
 from interpose.gateway.ledger import Ledger, SessionLedger
 
 RESULT = NewResult("t1", "digest", "Bash", {}, "out")
@@ -86,8 +86,9 @@ def test_calls_without_an_id_are_not_remembered() -> None:
     """Nothing can be found again under no name."""
     ledger = SessionLedger()
     verdict = Verdict("a-1", "tool.call", "allowed")
-    ledger.remember_call("", verdict)
-    ledger.remember_call("t1", verdict)
+    call = ProposedCall("t1", "Bash", {})
+    ledger.remember_call(ProposedCall("", "Bash", {}), verdict)
+    ledger.remember_call(call, verdict)
 
-    assert ledger.call_verdict("") is None
-    assert ledger.call_verdict("t1") is verdict
+    assert ledger.released_call("") is None
+    assert ledger.released_call("t1") == (call, verdict)

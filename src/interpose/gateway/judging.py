@@ -56,7 +56,7 @@ class Judging:
         )
         verdict = await self._judge(point)
         if verdict.allowed:
-            self.ledger.remember_call(call.call_id, verdict)
+            self.ledger.remember_call(call, verdict)
         return verdict
 
     def told(self, call: ProposedCall, verdict: Verdict) -> None:
@@ -81,7 +81,10 @@ class Judging:
         self._record("failed", random_id("a"), stage="tool.call", call=call, outcome="dropped", reason=dropped.reason)
 
     async def _result(self, result: NewResult) -> ResultEdit | None:
-        called = self.ledger.call_verdict(result.call_id)
+        known = self.ledger.released_call(result.call_id)
+        called = known[1] if known else None
+        if known is not None and not result.name:
+            result = _as_released(result, *known)
         name = result.name or UNKNOWN_TOOL
         verdict = await self._judge(
             ToolResult(
@@ -177,3 +180,9 @@ class Judging:
                 reason=reason,
             )
         )
+
+
+def _as_released(result: NewResult, call: ProposedCall, verdict: Verdict) -> NewResult:
+    """The result with its call as it was released; the history that has it may be kept by the provider."""
+    arguments = call.arguments if verdict.arguments is None else verdict.arguments
+    return replace(result, name=call.name, arguments=arguments, problem=call.problem)

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import NewResult, NewTurn, ResultEdit, TurnEdit
+from interpose.gateway.api import NewResult, NewTurn, ProposedCall, ResultEdit, TurnEdit
 
 SESSIONS_MAX = 1_000
 PARTS_MAX = 10_000
@@ -50,7 +50,7 @@ class SessionLedger:
 
     def __init__(self, parts: int = PARTS_MAX) -> None:
         self._lock = threading.Lock()
-        self._calls: _Recent[str, Verdict] = _Recent(parts)
+        self._calls: _Recent[str, tuple[ProposedCall, Verdict]] = _Recent(parts)
         self._results: _Recent[tuple[str, str], tuple[str, ResultEdit]] = _Recent(parts)
         self._turns: _Recent[tuple[int, str], tuple[int, TurnEdit]] = _Recent(parts)
         self._edited_calls: Counter[str] = Counter()
@@ -67,14 +67,14 @@ class SessionLedger:
         """The positions of prompts that are edited."""
         return self._edited_positions.keys()
 
-    def remember_call(self, call_id: str, verdict: Verdict) -> None:
-        """Keeps a released call's verdict, whose annotations wait for the result. A call without an id has none."""
-        if call_id:
+    def remember_call(self, call: ProposedCall, verdict: Verdict) -> None:
+        """Keeps a released call and its verdict, whose annotations wait for the result. A call needs an id for that."""
+        if call.call_id:
             with self._lock:
-                self._calls.put(call_id, verdict)
+                self._calls.put(call.call_id, (call, verdict))
 
-    def call_verdict(self, call_id: str) -> Verdict | None:
-        """The verdict of a call that was released, or None."""
+    def released_call(self, call_id: str) -> tuple[ProposedCall, Verdict] | None:
+        """A call that was released, and its verdict, or None."""
         with self._lock:
             return self._calls.get(call_id)
 
