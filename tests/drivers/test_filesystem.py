@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from interpose.contracts.errors import ConfigError, ToolError
 from interpose.drivers.filesystem import FilesystemLimits, FilesystemTools
+from interpose.drivers.results import result_text
 
 OUTSIDE = "what stands outside"
 
@@ -408,3 +409,98 @@ def test_any_mixture_of_components_stays_inside(
     except ToolError:
         return
     assert read != OUTSIDE
+
+
+def test_an_edit_of_a_file_that_is_too_large_leaves_it_alone(root: Path) -> None:
+    """A file with more than may be written is refused whole: an edit never writes back a part of it."""
+    limits = FilesystemLimits(write_bytes=100)
+    text = "head\n" + "x" * 200 + "\ntail\n"
+    (root / "large.txt").write_text(text)
+
+    with pytest.raises(ToolError, match=r"large\.txt: it has 211 bytes and at most 100 are edited; nothing was"):
+        FilesystemTools(root, limits=limits).execute_tool("edit_file", {"path": "large.txt", "old": "head", "new": "h"})
+
+    assert (root / "large.txt").read_text() == text
+    assert names(root) == ["large.txt"]
+
+
+@pytest.mark.parametrize("size", [99, 100, 101])
+def test_an_edit_never_loses_what_it_did_not_replace(root: Path, size: int) -> None:
+    """Around the limit an edit either keeps every other byte or does nothing."""
+    text = "a" + "x" * (size - 2) + "z"
+    (root / "f").write_text(text)
+
+    try:
+        FilesystemTools(root, limits=FilesystemLimits(write_bytes=100)).execute_tool(
+            "edit_file", {"path": "f", "old": "a", "new": "b"}
+        )
+    except ToolError:
+        assert (root / "f").read_text() == text
+        return
+
+    assert (root / "f").read_text() == "b" + text[1:]
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [("newdir/../../x", "it leads out of the root"), ("a/b/c/../../../../x", "it leads out of the root")],
+)
+def test_a_refused_write_leaves_no_folder(root: Path, path: str, named: str) -> None:
+    """Folders that were made for a path that leads out are gone again."""
+    with pytest.raises(ToolError, match=named):
+        FilesystemTools(root).execute_tool("write_file", {"path": path, "content": "x"})
+
+    assert names(root) == []
+
+
+def test_a_failed_move_leaves_no_folder_and_keeps_full_ones(root: Path) -> None:
+    """Only what the call made itself is taken back."""
+    (root / "kept").mkdir()
+    (root / "folder").mkdir()
+    tools = FilesystemTools(root)
+
+    with pytest.raises(ToolError):
+        tools.execute_tool("move_file", {"source": "folder", "destination": "folder/new/inside"})
+    with pytest.raises(ToolError, match=r"^gone: there is no such file"):
+        tools.execute_tool("move_file", {"source": "gone", "destination": "new/place"})
+    with pytest.raises(ToolError, match=r"^kept/gone: there is no such file"):
+        tools.execute_tool("move_file", {"source": "kept/gone", "destination": "x", "overwrite": True})
+
+    assert names(root) == ["folder", "kept"]
+    assert names(root / "folder") == []
+
+
+def test_a_name_that_is_no_text_can_be_sent_and_given_back(root: Path) -> None:
+    """A listing that went through a message names a file so that every tool finds it again."""
+    raw = os.fsencode(root) + b"/d\xff/f\xfe.txt"
+    file = Path(os.fsdecode(raw))
+    file.parent.mkdir()
+    file.write_text("needle")
+    tools = FilesystemTools(root)
+
+    listed = result_text(tools.execute_tool("glob", {"pattern": "*.txt"}))
+
+    assert listed.encode() == rb"d\udcff/f\udcfe.txt"
+    assert tools.execute_tool("read_file", {"path": listed}) == "needle"
+    assert result_text(tools.execute_tool("grep", {"pattern": "needle", "path": listed})).endswith(":1:needle")
+    tools.execute_tool("edit_file", {"path": listed, "old": "needle", "new": "pin"})
+    assert tools.execute_tool("read_file", {"path": listed}) == "pin"
+    tools.execute_tool("move_file", {"source": listed, "destination": "plain.txt"})
+    assert tools.execute_tool("read_file", {"path": "plain.txt"}) == "pin"
+
+
+def test_a_name_that_only_looks_escaped_is_the_file_of_that_name(root: Path) -> None:
+    """A file whose name is spelled with a backslash comes before one whose name that spelling could mean."""
+    (root / r"\udcff").write_text("spelled")
+    Path(os.fsdecode(os.fsencode(root) + b"/\xff")).write_text("raw")
+
+    assert FilesystemTools(root).execute_tool("read_file", {"path": r"\udcff"}) == "spelled"
+
+
+@pytest.mark.parametrize("spelling", ["\udcc3\udcb6.txt", r"\udcc3\udcb6.txt"])
+def test_a_name_has_one_spelling_only(root: Path, spelling: str) -> None:
+    """The bytes of a character do not stand for the character: rules about the name would not see it."""
+    (root / "ö.txt").write_text("guarded")
+
+    with pytest.raises(ToolError):
+        FilesystemTools(root).execute_tool("read_file", {"path": spelling})

@@ -14,10 +14,14 @@ _ERROR_CHARS = 2000
 
 
 def result_text(result: Any) -> str:
-    """The text of a result: a string as it is, else its JSON, and what JSON cannot say by its repr. Never raises."""
+    """The text of a result: a string as it is, else its JSON, and what JSON cannot say by its repr. Never raises.
+
+    It is always sendable, see `sendable`.
+    """
     if isinstance(result, str):
-        return result
-    return guarded(lambda: json.dumps(result, ensure_ascii=False, default=_shown), failure=lambda _: _shown(result))
+        return sendable(result)
+    written = guarded(lambda: json.dumps(result, ensure_ascii=False, default=_shown), failure=lambda _: _shown(result))
+    return sendable(written)
 
 
 def error_text(error: BaseException) -> str:
@@ -25,7 +29,18 @@ def error_text(error: BaseException) -> str:
     name = type(error).__name__
     own = guarded(lambda: str(error).strip(), failure=lambda _: "its text cannot be read")
     text = own if isinstance(error, InterposeError) and own else f"{name}: {own}" if own else name
+    text = sendable(text)
     return text if len(text) <= _ERROR_CHARS else text[: _ERROR_CHARS - 1] + "…"
+
+
+def sendable(text: str) -> str:
+    r"""The text with each half of a surrogate pair written as `\udcff`: no message can hold one as it is.
+
+    Names of files that are no text have them, and JSON may. Pure.
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def redacted(text: str, redact: Callable[[str], str]) -> str:

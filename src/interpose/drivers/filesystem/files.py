@@ -68,7 +68,10 @@ def write_text(
 def edit_text(
     folder: RootedFolder, path: str, old: str, new: str, limits: FilesystemLimits, *, replace_all: bool = False
 ) -> str:
-    """Puts `new` in place of `old`, which must be there once unless `replace_all`; a sentence about what was done."""
+    """Puts `new` in place of `old`, which must be there once unless `replace_all`; a sentence about what was done.
+
+    Raises ToolError, the file untouched, when it is larger than what may be written, before or after.
+    """
     if not old:
         raise ToolError(f"{path}: old is empty; give the text that is to be replaced")
 
@@ -77,7 +80,14 @@ def edit_text(
             folder.open_file(place, os.O_RDONLY) as descriptor,
             open(descriptor, "rb", closefd=False) as file,
         ):
-            text = _decoded(file.read(limits.write_bytes + 1), place.shown)
+            size = os.fstat(descriptor).st_size
+            data = file.read(limits.write_bytes + 1)
+            if len(data) > limits.write_bytes:
+                raise ToolError(
+                    f"{place.shown}: it has {size:,} bytes and at most {limits.write_bytes:,} are edited; "
+                    "nothing was changed"
+                )
+            text = _decoded(data, place.shown)
         found = text.count(old)
         if found == 0:
             raise ToolError(
@@ -95,17 +105,17 @@ def edit_text(
 
 def move(folder: RootedFolder, source: str, destination: str, *, overwrite: bool = False) -> str:
     """Moves or renames a file, a link or a folder, making folders on the way; a sentence about what was done."""
-    with (
-        folder.place(source, follow=False) as origin,
-        folder.place(destination, follow=False, create_parents=True) as target,
-    ):
-        if origin.is_root or target.is_root:
-            raise ToolError("the root itself cannot be moved or replaced")
-        if overwrite:
-            os.rename(origin.name, target.name, src_dir_fd=origin.parent, dst_dir_fd=target.parent)
-        else:
-            _move_to_nothing(origin, target)
-        return f"moved {origin.shown} to {target.shown}"
+    with folder.place(source, follow=False) as origin:
+        # Looked at before the destination is: a source that is missing makes no folders and is named itself.
+        os.stat(origin.name, dir_fd=origin.parent, follow_symlinks=False)
+        with folder.place(destination, follow=False, create_parents=True) as target:
+            if origin.is_root or target.is_root:
+                raise ToolError("the root itself cannot be moved or replaced")
+            if overwrite:
+                os.rename(origin.name, target.name, src_dir_fd=origin.parent, dst_dir_fd=target.parent)
+            else:
+                _move_to_nothing(origin, target)
+            return f"moved {origin.shown} to {target.shown}"
 
 
 def delete(folder: RootedFolder, path: str, *, recursive: bool = False) -> str:

@@ -8,10 +8,11 @@ Does not know: what is done with the files. Hard links to files outside are file
 
 import errno
 import os
+import re
 import stat
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,9 @@ LINKS_MOST: Final = 40
 
 FOLDER_FLAGS: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 """To open a folder, and nothing that a link points to."""
+
+_ESCAPED: Final = re.compile(r"\\u(dc[89a-f][0-9a-f])")
+"""How a byte of a file's name that is no text is written in a result."""
 
 _FILE: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -62,14 +66,22 @@ class RootedFolder:
 
     @contextmanager
     def place(self, path: str, *, follow: bool = True, create_parents: bool = False) -> Iterator[Place]:
-        """Walks `path`; the open folder is good until the block ends.
+        r"""Walks `path`; the open folder is good until the block ends.
 
         Without `follow` a link as the last component is the place itself. Raises ToolError when the path leads out of
-        the root, or to nothing on the way. OSErrors inside the block come out as ToolErrors about `path`.
+        the root, or to nothing on the way. OSErrors inside the block come out as ToolErrors about `path`. Folders that
+        were made on the way and are empty go again when the block fails.
+
+        A name that no text can hold is written with `\udc..` for each byte that is none, as results show it; it is
+        meant where there is no file whose name is spelled that way.
         """
         with ExitStack() as folders, told(path):
             walk = _Walk(self, path, folders)
-            yield walk.to_the_end(follow=follow, create_parents=create_parents)
+            try:
+                yield walk.to_the_end(follow=follow, create_parents=create_parents)
+            except BaseException:
+                walk.take_back()
+                raise
 
     @contextmanager
     def open_file(self, place: Place, flags: int, mode: int = 0o666) -> Iterator[int]:
@@ -166,6 +178,7 @@ class _Walk:
         opened.callback(os.close, root)
         self._folders = [root]
         self._links = 0
+        self._made: list[tuple[int, str]] = []
 
     def to_the_end(self, *, follow: bool, create_parents: bool) -> Place:
         while self._todo:
@@ -173,6 +186,7 @@ class _Walk:
             if part == "..":
                 self._step_up()
                 continue
+            part = self._meant(part)
             if (follow or self._todo) and self._is_link(part):
                 continue
             if not self._todo:
@@ -180,11 +194,20 @@ class _Walk:
             self._step_down(part, create=create_parents)
         return self._where_it_stands()
 
+    def take_back(self) -> None:
+        """Removes the folders that were made, as far as they are empty."""
+        for parent, name in reversed(self._made):
+            with suppress(OSError):
+                os.rmdir(name, dir_fd=parent)
+
     def _parts(self, path: str) -> list[str]:
         try:
             encoded = os.fsencode(path)
         except UnicodeEncodeError as error:
             raise ToolError(f"{path!r}: it is not valid text") from error
+        if os.fsdecode(encoded) != path:
+            # Two spellings of one name: a rule about the plain one would not see this one.
+            raise ToolError(f"{path!r}: it spells a character byte by byte; write the character itself")
         if b"\0" in encoded:
             raise ToolError(f"{path!r}: a path has no NUL in it")
 
@@ -192,6 +215,21 @@ class _Walk:
         if below is None:
             raise ToolError(f"{path}: it is outside of the root; give a path relative to it, such as notes/today.md")
         return [part for part in below.split("/") if part not in ("", ".")]
+
+    def _meant(self, part: str) -> str:
+        """The name with its bytes that are no text, where that is there and the name as it is spelled is not."""
+        if _ESCAPED.search(part) is None or self._is_there(part):
+            return part
+        raw = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), part)
+        is_only_spelling = os.fsdecode(os.fsencode(raw)) == raw
+        return raw if is_only_spelling and self._is_there(raw) else part
+
+    def _is_there(self, part: str) -> bool:
+        try:
+            os.stat(part, dir_fd=self._folders[-1], follow_symlinks=False)
+        except OSError:
+            return False
+        return True
 
     def _step_up(self) -> None:
         if not self._names:
@@ -208,6 +246,7 @@ class _Walk:
             if not create:
                 raise
             os.mkdir(part, dir_fd=self._folders[-1])
+            self._made.append((self._folders[-1], part))
             descriptor = os.open(part, FOLDER_FLAGS, dir_fd=self._folders[-1])
         self._opened.callback(os.close, descriptor)
         self._folders.append(descriptor)
