@@ -20,7 +20,7 @@ from interpose.concerns.auth.stores import MemoryTokenStore
 from interpose.contracts.auth import CredentialProvider
 from interpose.contracts.drivers import Tool, ToolParameter
 from interpose.contracts.sheet import DriverMeta
-from interpose.drivers.base import BaseDriver
+from interpose.drivers.driver import BaseDriver
 
 CALL = '{"tool": "entries", "arguments": {"day": "today"}}'
 

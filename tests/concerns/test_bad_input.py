@@ -11,7 +11,7 @@ from interpose.concerns.permission.middleware import PermissionMiddleware
 from interpose.contracts.drivers import DriverResponse, Tool
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.tools import Arguments, CallNext, CallNextAsync, Flow, FlowMiddleware, ToolMiddleware
-from interpose.drivers.base import BaseDriver
+from interpose.drivers.driver import BaseDriver
 
 
 class Leaf(BaseDriver):

@@ -13,7 +13,7 @@ from interpose.contracts.drivers import Tool
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.stages import Context, ToolCall
 from interpose.contracts.tools import Arguments, Flow, FlowMiddleware, ToolMiddleware
-from interpose.drivers.base import BaseDriver
+from interpose.drivers.driver import BaseDriver
 from interpose.testing.fakes import FakePolicy, allow, refuse
 from tests.concerns.calls import Run
 

@@ -8,7 +8,7 @@ from typing import Any
 from interpose.contracts.drivers import Tool, ToolDriver, ToolParameter
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.tools import Arguments, CallNext, CallNextAsync, Flow, FlowMiddleware, ToolMiddleware
-from interpose.drivers.base import BaseDriver
+from interpose.drivers.driver import BaseDriver
 
 ECHO = Tool("echo", "Echo", "Says it again.", (ToolParameter("text", "what to say", required=True),))
 FAIL = Tool("fail", "Fail", "Raises.")

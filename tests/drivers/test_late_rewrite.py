@@ -10,7 +10,7 @@ from interpose.concerns.policy.middleware import PolicyMiddleware
 from interpose.contracts.stages import Annotation, Context, Point, ToolCall, ToolResult
 from interpose.contracts.tools import Arguments, CallNext, ToolMiddleware
 from interpose.contracts.verdict import Verdict
-from interpose.drivers.base import BaseDriver
+from interpose.drivers.driver import BaseDriver
 from interpose.testing.fakes import FakePolicy, allow, refuse
 from tests.drivers.making import Doing, Leaf, Rewriting
 

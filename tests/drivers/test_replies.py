@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from interpose.contracts.drivers import DriverResponse, Tool
 from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.contracts.tools import Arguments, CallNext
-from interpose.drivers.base import BaseDriver
+from interpose.drivers.driver import BaseDriver
 from interpose.drivers.prompts import PromptStrategy
 from tests.drivers.making import (
     ECHO,

@@ -35,7 +35,7 @@ from interpose.contracts.drivers import (
 from interpose.contracts.errors import UnknownToolError
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.tools import Arguments, CallNext, SupportsToolMiddleware, ToolMiddleware
-from interpose.drivers.base import BaseDriver
+from interpose.drivers.driver import BaseDriver
 from interpose.drivers.orchestrator import Orchestrator
 from tests.drivers.making import (
     ECHO,

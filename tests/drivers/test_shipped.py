@@ -12,7 +12,7 @@ import pytest
 from interpose.contracts.drivers import Driver, SupportsHealthcheck, SupportsNativeTools, SupportsStreaming, ToolDriver
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.tools import Arguments, CallNext, CallNextAsync, SupportsToolMiddleware, ToolMiddleware
-from interpose.drivers.base import BaseDriver
+from interpose.drivers.driver import BaseDriver
 from interpose.drivers.filesystem import FilesystemDriver
 from interpose.drivers.mcp import McpDriver, StdioServer
 from interpose.drivers.orchestrator import Orchestrator

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.tools import Arguments, Flow, FlowMiddleware, SupportsToolMiddleware, ToolMiddleware
-from interpose.drivers.base import BaseDriver
 from interpose.drivers.children import invoke, invoke_async, tools_of
+from interpose.drivers.driver import BaseDriver
 from interpose.drivers.orchestrator import Orchestrator
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.tools import Arguments, SupportsToolMiddleware
-from interpose.drivers.base import BaseDriver
+from interpose.drivers.driver import BaseDriver
 
 
 def tools_of(driver: ToolDriver) -> Sequence[Tool]:

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from interpose.chain.chain import Linked, Serves
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.tools import ToolMiddleware
-from interpose.drivers.base import BaseDriver
+from interpose.drivers.driver import BaseDriver
 from interpose.drivers.extraction import ExtractionStrategy
 from interpose.drivers.prompts import PromptStrategy
 

@@ -18,8 +18,8 @@ from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthchec
 from interpose.contracts.errors import UnknownToolError
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.tools import Arguments, SupportsToolMiddleware, ToolMiddleware
-from interpose.drivers.base import BaseDriver
 from interpose.drivers.children import invoke, invoke_async, tools_of
+from interpose.drivers.driver import BaseDriver
 from interpose.drivers.prompts import PromptStrategy
 from interpose.kernel.boundary import fault_line, guarded
 
