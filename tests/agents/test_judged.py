@@ -141,7 +141,8 @@ def test_the_providers_error_is_shown_once(scene: Scene, player: Player) -> None
     assert ran.code != 0
     assert "this key has no model" in ran.out
     assert len(ran.turns) == 1
-    assert [record.data["status"] for record in ran.records if record.step == "request"][-1:] == [403]
+    # A request for a title may run beside it and end later.
+    assert [record.data["status"] for record in ran.records if record.step == "request"].count(403) == 1
 
 
 @by_some
