@@ -14,26 +14,27 @@ import httpx
 import yaml
 
 from interpose.contracts.errors import ConfigError
+from interpose.drivers.rest.deadline import Lifeline, within
 
 DOCUMENT_BYTES_MOST: Final = 20_000_000
 NODES_MOST: Final = 3_000_000
 """Values in a document, repeated aliases counted each time."""
 DEPTH_MOST: Final = 150
 
-_FETCH_S: Final = 30.0
 
-
-def load_document(source: Mapping[str, Any] | str | Path, *, client: httpx.Client | None = None) -> dict[str, Any]:
+def load_document(
+    source: Mapping[str, Any] | str | Path, *, client: httpx.Client | None = None, timeout_s: float = 30.0
+) -> dict[str, Any]:
     """The description as plain dicts with string keys: a mapping, the path of a file, or an http(s) URL.
 
-    A URL is fetched with `client`, or with one of our own for 30 seconds at most. Raises ConfigError that names the
+    A URL is fetched with `client`, or with one of our own, for `timeout_s` at most. Raises ConfigError that names the
     source and, where there is one, the line.
     """
     if isinstance(source, Mapping):
         return _plain_document(source, "the document")
 
     where = str(source)
-    text = _fetched(where, client) if is_url(where) else _read(Path(source))
+    text = _fetched(where, client, timeout_s) if is_url(where) else _read(Path(source))
     return _plain_document(_parsed(text, where), where)
 
 
@@ -51,18 +52,21 @@ def _read(path: Path) -> str:
     return _text(data, str(path))
 
 
-def _fetched(url: str, client: httpx.Client | None) -> str:
+def _fetched(url: str, client: httpx.Client | None, timeout_s: float) -> str:
+    lifeline = Lifeline()
     try:
         if client is not None:
-            return _text(_body(client, url), url)
-        with httpx.Client(timeout=_FETCH_S, follow_redirects=True) as own:
-            return _text(_body(own, url), url)
-    except httpx.HTTPError as error:
+            return _text(within(timeout_s, lambda: _body(client, url, lifeline), lifeline), url)
+        with httpx.Client(timeout=timeout_s, follow_redirects=True) as own:
+            return _text(within(timeout_s, lambda: _body(own, url, lifeline), lifeline), url)
+    except TimeoutError as error:
+        raise ConfigError(url, f"it could not be fetched within {timeout_s:g} s") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ConfigError(url, f"it could not be fetched: {error}") from error
 
 
-def _body(client: httpx.Client, url: str) -> bytes:
-    with client.stream("GET", url) as response:
+def _body(client: httpx.Client, url: str, lifeline: Lifeline) -> bytes:
+    with client.stream("GET", url, extensions={"trace": lifeline.trace}) as response:
         response.raise_for_status()
         data = bytearray()
         for piece in response.iter_bytes():

@@ -3,6 +3,7 @@
 Knows: how operations become tools, how a call is sent and its answer read. Does not know: prompts, policy.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +17,10 @@ from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.errors import ToolError
 from interpose.contracts.sheet import DriverBinding, DriverMeta
 from interpose.drivers.hosted import DriverOptions, HostedDriver
+from interpose.drivers.rest.deadline import Lifeline, within
 from interpose.drivers.rest.document import is_url, load_document
 from interpose.drivers.rest.operation import Operation
-from interpose.drivers.rest.reading import Reader, Select
+from interpose.drivers.rest.reading import Reader, Select, check_base_url
 from interpose.drivers.rest.references import References
 from interpose.drivers.rest.request import Prepared, prepare
 from interpose.drivers.rest.response import ApiResponse, told
@@ -35,7 +37,7 @@ class RestSettings:
         headers: sent with every request; a parameter of the same name is not offered to the model.
         query: the same for the query string.
         auth: signs each request, see httpx.Auth; what it raises reaches the caller as it is.
-        timeout_s: seconds for a whole call.
+        timeout_s: seconds for a whole call, from connecting to the last byte, however slowly a server drips.
         response_bytes: read of an answer, decompressed; the rest is left.
         shape: what a call returns of an answer; `told` makes text for a model and raises ToolError for a failure.
     """
@@ -84,6 +86,7 @@ class RestTools(ToolDriver):
         loaded = load_document(document, client=client)
         references = References(loaded, "the document" if isinstance(document, Mapping) else str(document))
         document_url = str(document) if is_url(document) else ""
+        check_base_url(base_url)
         reader = Reader(references, base_url, document_url, include, exclude or Select())
         operations = reader.operations(loaded)
         self._operations = {operation.name: operation for operation in operations}
@@ -100,27 +103,23 @@ class RestTools(ToolDriver):
     def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """Calls the API and returns the shaped answer."""
         operation, prepared = self._prepared(tool_name, arguments)
-        until = time.monotonic() + self._settings.timeout_s
-        with _Told(operation, prepared), self._client.stream(**self._sent(prepared)) as response:
-            body = bytearray()
-            for piece in response.iter_bytes():
-                body += piece
-                if len(body) > self._settings.response_bytes:
-                    break
-                if time.monotonic() > until:
-                    raise httpx.ReadTimeout("the answer took too long")
-            answer = self._answer(operation, prepared, response, bytes(body))
+        lifeline = Lifeline()
+        with _Told(operation, prepared):
+            try:
+                answer = within(self._settings.timeout_s, lambda: self._ask(operation, prepared, lifeline), lifeline)
+            except TimeoutError as error:
+                raise httpx.ReadTimeout("the answer took too long") from error
         return self._settings.shape(answer)
 
     async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """As `execute_tool`, from an event loop."""
         operation, prepared = self._prepared(tool_name, arguments)
         if self._async_client is not None:
-            answer = await self._asked(self._async_client, operation, prepared)
+            answer = await self._ask_async(self._async_client, operation, prepared)
         else:
             # A client belongs to one event loop, and nobody says which loops there are: one client for one call.
             async with httpx.AsyncClient(verify=self._tls, cookies=_no_cookies()) as client:
-                answer = await self._asked(client, operation, prepared)
+                answer = await self._ask_async(client, operation, prepared)
         return self._settings.shape(answer)
 
     def close(self) -> None:
@@ -134,18 +133,33 @@ class RestTools(ToolDriver):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def _asked(self, client: httpx.AsyncClient, operation: Operation, prepared: Prepared) -> ApiResponse:
+    def _ask(self, operation: Operation, prepared: Prepared, lifeline: Lifeline) -> ApiResponse:
         until = time.monotonic() + self._settings.timeout_s
+        with self._client.stream(**self._sent(prepared), extensions={"trace": lifeline.trace}) as response:
+            body = bytearray()
+            for piece in response.iter_bytes():
+                body += piece
+                if len(body) > self._settings.response_bytes:
+                    break
+                if time.monotonic() > until:
+                    raise httpx.ReadTimeout("the answer took too long")
+            return self._answer(operation, prepared, response, bytes(body))
+
+    async def _ask_async(self, client: httpx.AsyncClient, operation: Operation, prepared: Prepared) -> ApiResponse:
+        deadline = asyncio.timeout(self._settings.timeout_s)
         with _Told(operation, prepared):
-            async with client.stream(**self._sent(prepared)) as response:
-                body = bytearray()
-                async for piece in response.aiter_bytes():
-                    body += piece
-                    if len(body) > self._settings.response_bytes:
-                        break
-                    if time.monotonic() > until:
-                        raise httpx.ReadTimeout("the answer took too long")
-                return self._answer(operation, prepared, response, bytes(body))
+            try:
+                async with deadline, client.stream(**self._sent(prepared)) as response:
+                    body = bytearray()
+                    async for piece in response.aiter_bytes():
+                        body += piece
+                        if len(body) > self._settings.response_bytes:
+                            break
+                    return self._answer(operation, prepared, response, bytes(body))
+            except TimeoutError as error:
+                if not deadline.expired():
+                    raise
+                raise httpx.ReadTimeout("the answer took too long") from error
 
     def _is_fixed(self, place: str, name: str) -> bool:
         """Whether the settings give this parameter, so that it is not the model's to give."""

@@ -20,20 +20,19 @@ _DEFAULT_STYLES: Final[Mapping[str, Style]] = {
 _PREFERRED: Final = ("json", "application/x-www-form-urlencoded", "multipart/form-data", "text/")
 
 
-def openapi_servers(holder: Mapping[str, Any]) -> tuple[str, ...]:
-    """The URLs of `servers`, each variable with its default."""
-    servers = holder.get("servers")
-    if not isinstance(servers, list):
-        return ()
-
+def openapi_servers(holder: Mapping[str, Any], references: References, place: str) -> tuple[str, ...]:
+    """The URLs of `servers`, each variable with its default. Raises ConfigError naming what is no server."""
     urls: list[str] = []
-    for server in servers:
-        if not isinstance(server, Mapping) or not isinstance(server.get("url"), str):
-            continue
-        url = server["url"]
-        for name, variable in (server.get("variables") or {}).items():
-            if isinstance(variable, Mapping):
-                url = url.replace("{" + name + "}", str(variable.get("default", "")))
+    for number, each in enumerate(references.list_in(holder, "servers", place)):
+        where = f"{place}, servers {number}"
+        server = references.resolved(each, where)
+        url = server.get("url")
+        if not isinstance(url, str):
+            raise ConfigError(f"{references.where}, {where}", "it needs a url")
+        variables = references.object_in(server, "variables", where)
+        for name in variables:
+            variable = references.object_in(variables, name, f"{where}, variables")
+            url = url.replace("{" + name + "}", str(variable.get("default", "")))
         urls.append(url)
     return tuple(urls)
 
@@ -42,8 +41,8 @@ def openapi_parameter(node: Mapping[str, Any], references: References, where: st
     """One parameter. Raises ConfigError naming `where` when it has no place or an unknown style."""
     place: Place = _place(node, where)
     schema, style = node.get("schema", {}), _style(node, place, where)
-    content = node.get("content")
-    if isinstance(content, Mapping) and content:
+    content = references.object_in(node, "content", where)
+    if content:
         media = references.resolved(next(iter(content.values())), where)
         schema, style = media.get("schema", {}), "json"
     return Parameter(
@@ -65,8 +64,8 @@ def openapi_body(node: Any, references: References, place: str) -> Body | None:
         return None
 
     body = references.resolved(node, f"{place}, requestBody")
-    content = body.get("content")
-    if not isinstance(content, Mapping) or not content:
+    content = references.object_in(body, "content", f"{place}, requestBody")
+    if not content:
         return None
     content_type = _preferred(tuple(content))
     media = references.resolved(content[content_type], f"{place}, requestBody {content_type}")
@@ -107,10 +106,7 @@ def _preferred(content_types: tuple[str, ...]) -> str:
 
 
 def _encodings(media: Mapping[str, Any], references: References, place: str) -> dict[str, FieldEncoding]:
-    encodings = media.get("encoding")
-    if not isinstance(encodings, Mapping):
-        return {}
-
+    encodings = references.object_in(media, "encoding", f"{place}, requestBody")
     found: dict[str, FieldEncoding] = {}
     for name, each in encodings.items():
         node = references.resolved(each, f"{place}, encoding {name}")

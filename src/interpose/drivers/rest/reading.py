@@ -6,6 +6,7 @@ written (`openapi`, `swagger`), HTTP.
 
 import fnmatch
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
@@ -61,7 +62,7 @@ class Reader:
         for path, method, item, node in self._nodes(document):
             place = f"{method.upper()} {path}"
             name = tool_name(str(node.get("operationId") or f"{method}{path}"), tags_of)
-            tags = tuple(str(tag) for tag in node.get("tags") or ())
+            tags = tuple(str(tag) for tag in self.references.list_in(node, "tags", place))
             tags_of[name] = tags
             if not self._is_wanted(name, tags):
                 continue
@@ -121,12 +122,39 @@ class Reader:
     def _where(self, servers: tuple[str, ...], place: str) -> str:
         if self.base_url:
             return self.base_url.rstrip("/")
-        server = urljoin(self.document_url, servers[0]) if servers else ""
-        if urlsplit(server).scheme not in ("http", "https"):
-            raise ConfigError(
-                f"{self.references.where}, {place}", f"its server is {server or 'not given'}", "give base_url"
-            )
+        server = servers[0] if servers else ""
+        with suppress(ValueError):  # what is wrong with it is said below
+            server = urljoin(self.document_url, server)
+        if problem := _problem_of(server):
+            shown = f" {server!r}" if server else ""
+            raise ConfigError(f"{self.references.where}, {place}", f"its server{shown} {problem}", "give base_url")
         return server.rstrip("/")
+
+
+def check_base_url(base_url: str) -> None:
+    """Raises ConfigError when paths cannot be put behind it; "" is none and well."""
+    problem = _problem_of(base_url) if base_url else None
+    if problem:
+        raise ConfigError(f"base_url {base_url!r}", f"it {problem}", "give one such as https://pets.example/v1")
+
+
+def _problem_of(url: str) -> str | None:
+    if not url:
+        return "is not given"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        return f"is no URL: {error}"
+    if parts.scheme not in ("http", "https"):
+        return "does not begin with http:// or https://"
+    if not parts.hostname or port == 0:
+        return "names no host"
+    if "?" in url or "#" in url:
+        return "has a query or a fragment, and paths are put behind it"
+    if not url.isprintable() or " " in url:
+        return "has white space or control characters in it"
+    return None
 
 
 class _Inputs:
@@ -151,8 +179,15 @@ class _Inputs:
 
     def servers(self) -> tuple[str, ...]:
         if self._is_swagger:
-            return swagger_servers(self._document, self._node)
-        return openapi_servers(self._node) or openapi_servers(self._item) or openapi_servers(self._document)
+            return swagger_servers(self._document, self._node, self._references, self._place)
+        for holder, place in (
+            (self._node, self._place),
+            (self._item, self._place),
+            (self._document, "at its top"),
+        ):
+            if urls := openapi_servers(holder, self._references, place):
+                return urls
+        return ()
 
     def read(self) -> tuple[tuple[Parameter, ...], Body | None]:
         nodes = self._parameter_nodes()
@@ -170,7 +205,7 @@ class _Inputs:
         """Those of the path and then those of the operation, which take the place of the path's of the same name."""
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
         for holder in (self._item, self._node):
-            for number, each in enumerate(holder.get("parameters") or ()):
+            for number, each in enumerate(self._references.list_in(holder, "parameters", self._place)):
                 node = self._references.resolved(each, f"{self._place}, parameter {number}")
                 where, name = node.get("in"), node.get("name")
                 if not isinstance(where, str) or not isinstance(name, str):

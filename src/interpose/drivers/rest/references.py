@@ -58,8 +58,26 @@ class References:
             seen.append(pointer)
             node = self.target(pointer, place)
         if not isinstance(node, Mapping):
-            raise ConfigError(f"{self.where}, {place}", f"expected an object, got {type(node).__name__}")
+            raise self._unfit(place, "an object", node)
         return node
+
+    def list_in(self, holder: Mapping[str, Any], key: str, place: str) -> list[Any]:
+        """The list at `key`, empty when there is none. Raises ConfigError naming `place` and key for anything else."""
+        value = holder.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self._unfit(f"{place}, {key}", "a list", value)
+        return value
+
+    def object_in(self, holder: Mapping[str, Any], key: str, place: str) -> Mapping[str, Any]:
+        """The object at `key`, as `list_in`."""
+        value = holder.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise self._unfit(f"{place}, {key}", "an object", value)
+        return value
 
     def target(self, pointer: str, place: str) -> Any:
         """What a pointer such as `#/components/schemas/Pet` points at; ConfigError naming `place` when nothing."""
@@ -84,6 +102,9 @@ class References:
         if known is None:
             known = self._recursive[pointer] = self._reaches_itself(pointer, place)
         return known
+
+    def _unfit(self, place: str, expected: str, value: Any) -> ConfigError:
+        return ConfigError(f"{self.where}, {place}", f"expected {expected}, got {type(value).__name__}")
 
     def _reaches_itself(self, pointer: str, place: str) -> bool:
         todo, seen = [pointer], {pointer}
@@ -172,7 +193,7 @@ class SchemaWriter:
         for key in _LISTS:
             if isinstance(schema.get(key), list):
                 written[key] = [self.write(inner) for inner in schema[key]]
-        _read_required(written, hidden)
+        self._read_required(written, hidden)
         _read_exclusive(written, "minimum", "exclusiveMinimum")
         _read_exclusive(written, "maximum", "exclusiveMaximum")
         return _with_null(written) if schema.get("nullable") is True else written
@@ -185,12 +206,17 @@ class SchemaWriter:
             name for name, inner in properties.items() if isinstance(inner, Mapping) and inner.get("readOnly") is True
         }
 
-
-def _read_required(written: dict[str, Any], hidden: set[str]) -> None:
-    """A list of names; Swagger documents in the wild also have a truth value here."""
-    names = written.pop("required", None)
-    if isinstance(names, list) and (kept := [name for name in names if name not in hidden]):
-        written["required"] = kept
+    def _read_required(self, written: dict[str, Any], hidden: set[str]) -> None:
+        """A list of names; Swagger documents in the wild also have a truth value here."""
+        names = written.pop("required", None)
+        if names is None or isinstance(names, bool):
+            return
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ConfigError(
+                f"{self._references.where}, {self._place}, required of a schema", f"expected names, got {names!r:.80}"
+            )
+        if kept := [name for name in names if name not in hidden]:
+            written["required"] = kept
 
 
 def _read_exclusive(written: dict[str, Any], bound: str, exclusive: str) -> None:

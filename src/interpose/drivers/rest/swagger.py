@@ -21,13 +21,17 @@ _PLACES: Final[Mapping[str, Place]] = {"path": "path", "query": "query", "header
 _NO_SCHEMA: Final = frozenset({"name", "in", "required", "description", "collectionFormat", "allowEmptyValue"})
 
 
-def swagger_servers(document: Mapping[str, Any], node: Mapping[str, Any]) -> tuple[str, ...]:
+def swagger_servers(
+    document: Mapping[str, Any], node: Mapping[str, Any], references: References, place: str
+) -> tuple[str, ...]:
     """The one server: scheme, host and base path; https when there is a choice; relative when there is no host."""
     base_path = str(document.get("basePath") or "/")
     host = document.get("host")
     if not isinstance(host, str) or not host:
         return (base_path,)
-    schemes = node.get("schemes") or document.get("schemes") or ["https"]
+    schemes = (
+        references.list_in(node, "schemes", place) or references.list_in(document, "schemes", "at its top") or ["https"]
+    )
     scheme = "https" if "https" in schemes else str(schemes[0])
     return (f"{scheme}://{host}{base_path}",)
 
@@ -60,7 +64,8 @@ def swagger_body(
     place: str,
 ) -> Body | None:
     """The body: the parameter in `body`, or those in `formData` together."""
-    consumes = [str(each) for each in operation.get("consumes") or document.get("consumes") or ()]
+    own = references.list_in(operation, "consumes", place)
+    consumes = [str(each) for each in own or references.list_in(document, "consumes", "at its top")]
     whole = next((node for node in nodes if node["in"] == "body"), None)
     if whole is not None:
         schema = whole.get("schema", {})
