@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.catalog.names import CANONICAL_TOOLS, mcp_name
-from interpose.catalog.reading import read_call, write_call
+from interpose.catalog.reading import canonical_name, read_call, write_call
 from interpose.catalog.table import AGENTS, COMMON, REQUIRED, Tool, tool_of
 from interpose.contracts.errors import MisuseError
 from interpose.kernel.frozen import freeze
@@ -353,3 +353,23 @@ def test_a_call_of_an_unknown_kind_may_be_any_tool() -> None:
     assert set(form.aliases) == set(CANONICAL_TOOLS)
     assert {"shell", "patch", "read", "write", "edit"} <= {program.name, *program.aliases}
     assert None not in (form.problem, program.problem)
+
+
+def test_a_known_name_behind_a_label_is_known() -> None:
+    """Where programs put labels before names; the whole name and the tool's own still match."""
+    for agent in (None, "process", "my-framework"):
+        form = read_call(agent, "box__run_command", {"command": "ls"})
+        assert (form.name, form.input) == ("shell", {"command": "ls"})
+        assert form.aliases == ("box__run_command", "run_command")
+        assert canonical_name(agent, "a__b__read_file") == "read"
+        assert read_call(agent, "box__deploy", {}).name == "box__deploy"
+        assert read_call(agent, "mcp__box__read_file", {}).name == "mcp:box/read_file"
+    assert read_call("codex", "box__read_file", {"path": "x"}).name == "box__read_file"
+
+
+def test_a_given_leaf_is_what_the_call_is_read_by() -> None:
+    """Also behind a shortened or misleading name, and where nobody knows the tool."""
+    assert read_call("process", "x_1f", {"command": "ls"}, "run_command").name == "shell"
+    assert read_call("process", "mcp__read_file", {"path": "x"}, "read_file").name == "read"
+    form = read_call("process", "box__deploy", {}, "deploy")
+    assert (form.name, form.aliases) == ("box__deploy", ("deploy",))

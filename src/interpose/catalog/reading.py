@@ -10,9 +10,10 @@ from functools import lru_cache
 
 from interpose.catalog.argv import argv_of, text_of
 from interpose.catalog.names import CANONICAL_TOOLS, UNKNOWN_PREFIX, mcp_name
-from interpose.catalog.table import COMMON, REQUIRED, TEXT_LISTS, TEXTS, Fields, Tool, tool_of
+from interpose.catalog.table import AGENTS, COMMON, REQUIRED, TEXT_LISTS, TEXTS, Fields, Tool, tool_of
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.json import Json, JsonObject
+from interpose.contracts.tools import without_label
 from interpose.kernel.frozen import thaw
 
 
@@ -41,32 +42,34 @@ class HookForm:
     tool: Tool | None = field(default=None, repr=False)
 
 
-def read_call(agent: str | None, wire_name: str, arguments: JsonObject) -> HookForm:
+def read_call(agent: str | None, wire_name: str, arguments: JsonObject, leaf: str | None = None) -> HookForm:
     """The hook form of a call; never raises for what an agent writes.
 
     The agent's own names come first, then names that mean the same everywhere, then MCP tools; an unknown tool is
-    itself, with its own arguments.
+    itself, with its own arguments. `leaf` is the name by which the tool is known where labels stand before it in
+    `wire_name`; programs put such labels there too without saying so, so a known name behind a `__` counts.
     """
     if wire_name.startswith(UNKNOWN_PREFIX):
         unread = "a call of a kind that interpose cannot read"
         return HookForm(wire_name, CANONICAL_TOOLS, arguments, {}, unread, wire_name, arguments)
 
-    tool = _tool(agent, wire_name)
+    own = _unlabelled(agent, leaf or wire_name)
+    tool = _tool(agent, own)
     if tool is None:
-        name = mcp_name(agent, wire_name) or wire_name
-        return HookForm(name, _aliases(name, wire_name), arguments, {}, None, wire_name, arguments)
+        name = mcp_name(agent, own) or wire_name
+        return HookForm(name, _aliases(name, wire_name, own), arguments, {}, None, wire_name, arguments)
 
     values, problem = _values(tool, wire_name, arguments)
     mapped = {key for keys in tool.fields.values() for key in keys}
     rest = {key: value for key, value in arguments.items() if key not in mapped}
-    aliases = _aliases(tool.name, wire_name, *tool.also)
+    aliases = _aliases(tool.name, wire_name, own, *tool.also)
     return HookForm(tool.name, aliases, values, rest, problem, wire_name, arguments, tool)
 
 
 @lru_cache(maxsize=4_096)
 def canonical_name(agent: str | None, wire_name: str) -> str:
     """The name of a tool as rules see it, whatever it is called with; remembered, since agents offer the same ones."""
-    tool = _tool(agent, wire_name)
+    tool = _tool(agent, _unlabelled(agent, wire_name))
     return tool.name if tool is not None else mcp_name(agent, wire_name) or wire_name
 
 
@@ -95,6 +98,17 @@ def write_call(form: HookForm, edited_input: JsonObject) -> dict[str, Json]:
         for key in present or keys[:1]:
             arguments[key] = _wire_value(form, name, thaw(edited_input[name]), arguments.get(key))
     return arguments
+
+
+def _unlabelled(agent: str | None, wire_name: str) -> str:
+    """The known name behind a label; the whole name when there is none, or the agent puts none before its tools."""
+    if agent in AGENTS and agent != "process":
+        return wire_name
+    if wire_name.startswith("mcp__") or _tool(agent, wire_name) is not None:
+        return wire_name
+
+    own = without_label(wire_name)
+    return own if _tool(agent, own) is not None else wire_name
 
 
 def _tool(agent: str | None, wire_name: str) -> Tool | None:

@@ -83,6 +83,8 @@ class ToolCall:
 
     `problem` says why the arguments cannot be trusted (unparsable, duplicate keys, not an object), else None;
     `arguments` is then empty and every guard that needs them says unknown.
+    `leaf` is what the tool's own driver calls it, where drivers in front of it have put labels before its name: rules
+    about the tool hold under both names. None where nobody has, or the mount cannot know.
     """
 
     stage: ClassVar[Stage] = "tool.call"
@@ -93,6 +95,7 @@ class ToolCall:
     problem: str | None = None
     correlation_id: str | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+    leaf: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ class ToolResult:
     """A result on its way back. `output` is the text the model would see, before anything is added to it.
 
     `annotations` are those the verdict of the call gave; they stand ahead of what the result's own judgement adds.
+    `leaf` is as in the call.
     """
 
     stage: ClassVar[Stage] = "tool.result"
@@ -114,6 +118,7 @@ class ToolResult:
     annotations: tuple[Annotation, ...] = ()
     problem: str | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+    leaf: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,11 @@ ExecuteToolAsync: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Any]]
 ListTools: TypeAlias = Callable[[], Sequence[Tool]]
 Flow: TypeAlias = Generator[tuple[str, Arguments], Any, Any]
 """Yields the call to run, receives its result or has its exception raised at the yield, returns the final result."""
+LeafOf: TypeAlias = Callable[[str], str]
+"""From a tool's name in one driver to its name in the driver that has it; any other name is itself. Never raises."""
+
+LABEL_END = "__"
+"""Stands between the label of a driver among several and the name of its tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,23 @@ class Call:
     `call_id` is "" until somebody needs one and gives it.
     `judged_digest` is the digest of the name and arguments that the policy judged, written by `PolicyMiddleware`;
     None while nobody has judged. `late_judge` is asked by a driver when what is about to run has another digest.
+    `leaf_of` is given by a driver that puts labels in front of its tools' names; None: names are the tools' own.
     """
 
     call_id: str
     judged_digest: str | None = None
     late_judge: LateJudge | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    leaf_of: LeafOf | None = None
+
+    def leaf(self, tool_name: str) -> str:
+        """What the driver that has the tool calls it, for a middleware that is about tools wherever they are."""
+        return tool_name if self.leaf_of is None else self.leaf_of(tool_name)
+
+
+def without_label(tool_name: str) -> str:
+    """The part behind the last `__`, for whoever has a name alone; `Call.leaf` knows better."""
+    return tool_name.rpartition(LABEL_END)[2] or tool_name
 
 
 class CallNext(Protocol):

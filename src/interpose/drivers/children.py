@@ -16,6 +16,11 @@ def tools_of(driver: ToolDriver) -> Sequence[Tool]:
     return driver.offered_tools() if isinstance(driver, SupportsToolMiddleware) else driver.list_tools()
 
 
+def leaf_of(driver: ToolDriver, tool_name: str) -> str:
+    """What the innermost driver known of calls the tool."""
+    return driver.leaf_name(tool_name) if isinstance(driver, BaseDriver) else tool_name
+
+
 def invoke(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
     """Runs the driver's tool inside its list, or as it is where it has none; raises what it raises.
 

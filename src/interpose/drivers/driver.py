@@ -91,6 +91,10 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         """The order of the list in words, and the reason for each place."""
         return self._list().explain()
 
+    def leaf_name(self, tool_name: str) -> str:
+        """What the driver that has the tool calls it; a driver of other drivers says more. Any other name is itself."""
+        return tool_name
+
     def offered_tools(self) -> Sequence[Tool]:
         """The tools as they come out of the list; what it leaves out cannot be called."""
         tools = tuple(self.list_tools())
@@ -172,7 +176,7 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         tools = tuple(self.list_tools())
         offered = self._list().list_tools(lambda: tools)
         return Attempt(
-            Call(call_id),
+            Call(call_id, leaf_of=self.leaf_name),
             known=(tool.name for tool in tools),
             offered=(tool.name for tool in offered),
             late_rewrite=self._late_rewrite,

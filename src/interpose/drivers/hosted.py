@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 from interpose.chain.chain import Linked, Serves
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.tools import ToolMiddleware
+from interpose.drivers.children import invoke, invoke_async, leaf_of, tools_of
 from interpose.drivers.driver import BaseDriver
 from interpose.drivers.extraction import ExtractionStrategy
 from interpose.drivers.prompts import PromptStrategy
@@ -41,13 +42,23 @@ class HostedDriver(BaseDriver):
         return self._tools
 
     def list_tools(self) -> Sequence[Tool]:
-        """What the tools list."""
-        return self._tools.list_tools()
+        """What the tools offer, through their own list where they have one."""
+        return tools_of(self._tools)
+
+    def leaf_name(self, tool_name: str) -> str:
+        """As the tools say."""
+        return leaf_of(self._tools, tool_name)
 
     def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
-        """Reaches the tools without the list; `invoke_tool` runs it."""
-        return self._tools.execute_tool(tool_name, arguments)
+        """Reaches the tools without this driver's list, and through their own where they have one."""
+        return invoke(self._tools, tool_name, arguments)
 
     async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """As `execute_tool`, the tools' own way from an event loop."""
-        return await self._tools.execute_tool_async(tool_name, arguments)
+        return await invoke_async(self._tools, tool_name, arguments)
+
+    def _reach(self, tool_name: str, arguments: dict[str, Any], call_id: str) -> Any:
+        return invoke(self._tools, tool_name, arguments, call_id=call_id)
+
+    async def _reach_async(self, tool_name: str, arguments: dict[str, Any], call_id: str) -> Any:
+        return await invoke_async(self._tools, tool_name, arguments, call_id=call_id)

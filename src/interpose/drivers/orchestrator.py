@@ -18,7 +18,7 @@ from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthchec
 from interpose.contracts.errors import UnknownToolError
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.tools import Arguments, SupportsToolMiddleware, ToolMiddleware
-from interpose.drivers.children import invoke, invoke_async, tools_of
+from interpose.drivers.children import invoke, invoke_async, leaf_of, tools_of
 from interpose.drivers.driver import BaseDriver
 from interpose.drivers.prompts import PromptStrategy
 from interpose.kernel.boundary import fault_line, guarded
@@ -120,6 +120,14 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
     async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """As `execute_tool`, from an event loop."""
         return await self._reach_async(tool_name, arguments, "")
+
+    def leaf_name(self, tool_name: str) -> str:
+        """What the child that has the tool calls it, and the child's own children; a name of no child is itself."""
+        try:
+            driver, name = self._resolved(tool_name)
+        except UnknownToolError:
+            return tool_name
+        return leaf_of(driver, name)
 
     def healthcheck(self) -> Health:
         """The worst of the children that can say how they are; ok when there are none. One that raises is an error."""

@@ -91,12 +91,17 @@ def _require(form: HookForm | None) -> HookForm:
     return form
 
 
+def _proposed_name(point: ToolCall | ToolResult, form: HookForm) -> str:
+    """The same tool of two drivers is two tools to who looks for a loop."""
+    return form.name if point.leaf is None else point.tool_name
+
+
 def _call_metadata(point: ToolCall, form: HookForm) -> dict[str, MetadataValue]:
     metadata: dict[str, MetadataValue] = {
         "posture": "operating",
         "actionClass": action_class(form.name),
         "decisionKind": "allow",
-        "callFingerprint": call_fingerprint(form.name, point.arguments),
+        "callFingerprint": call_fingerprint(_proposed_name(point, form), point.arguments),
         "cwd": point.context.cwd or point.context.workspace,
     }
     if point.tool_name != form.name:
@@ -110,7 +115,7 @@ def _result_metadata(point: ToolResult, form: HookForm) -> dict[str, MetadataVal
         "posture": "operating",
         "actionClass": action_class(form.name),
         "decisionKind": "allow",
-        "callFingerprint": call_fingerprint(form.name, point.arguments),
+        "callFingerprint": call_fingerprint(_proposed_name(point, form), point.arguments),
         "cwd": point.context.cwd or point.context.workspace,
         "resultKind": "error" if point.is_error else "ok",
         "resultBytes": len(raw),

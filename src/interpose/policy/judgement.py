@@ -140,7 +140,7 @@ class EffectPolicy:
 
 def _hook_form(point: Point) -> HookForm | None:
     if isinstance(point, ToolCall | ToolResult):
-        return read_call(point.context.agent, point.tool_name, point.arguments)
+        return read_call(point.context.agent, point.tool_name, point.arguments, point.leaf)
     return None
 
 

@@ -78,13 +78,13 @@ class PolicyMiddleware(ToolMiddleware):
     def _steps(self, tool_name: str, arguments: Arguments, call: Call) -> _Steps:
         call.call_id = call.call_id or f"call_{uuid.uuid4().hex}"
         context = self._context() if callable(self._context) else self._context
-        proposed = ToolCall(context, call.call_id, tool_name, arguments)
+        proposed = ToolCall(context, call.call_id, tool_name, arguments, leaf=_leaf(call, tool_name))
         verdict = yield from self._judged(proposed)
         if verdict.refusal is not None:
             return self._refused(proposed, verdict)
 
         final = arguments if verdict.arguments is None else verdict.arguments
-        late = _LateJudge(self._policy, self._late_steps, call, ToolCall(context, call.call_id, tool_name, final))
+        late = _LateJudge(self._policy, self._late_steps, call, replace(proposed, arguments=final))
         call.judged_digest = call_digest(tool_name, final)
         call.late_judge = late
         started = time.monotonic()
@@ -101,6 +101,7 @@ class PolicyMiddleware(ToolMiddleware):
                 is_error,
                 elapsed_ms,
                 annotations=annotations,
+                leaf=ran.leaf,
             )
 
         try:
@@ -176,7 +177,13 @@ class _LateJudge:
         self._call.judged_digest = call_digest(changed.tool_name, changed.arguments)
 
     def _changed(self, tool_name: str, arguments: Arguments) -> ToolCall:
-        return replace(self.ran, tool_name=tool_name, arguments=arguments)
+        leaf = _leaf(self._call, tool_name)
+        return replace(self.ran, tool_name=tool_name, arguments=arguments, leaf=leaf)
+
+
+def _leaf(call: Call, tool_name: str) -> str | None:
+    leaf = call.leaf(tool_name)
+    return None if leaf == tool_name else leaf
 
 
 def _driven(steps: _Steps | _LateSteps, policy: Policy, call_next: CallNext | None = None) -> Any:
