@@ -41,7 +41,9 @@ REQUIRED: Final[Mapping[CanonicalTool, tuple[str, ...]]] = {
 }
 """Hook fields of which a readable call has at least one."""
 
-TEXTS: Final = frozenset({"command", "cwd", "shell", "path", "patch", "url", "pattern", "query", "glob", "prompt"})
+TEXTS: Final = frozenset(
+    {"command", "cwd", "shell", "path", "source", "patch", "url", "pattern", "query", "glob", "prompt"}
+)
 """Hook fields that are text, when present."""
 
 TEXT_LISTS: Final = frozenset({"paths", "include"})
@@ -155,6 +157,8 @@ _SHELL: Final = Tool(
 )
 _READ: Final = Tool("read", {"path": _PATH, "offset": ("offset",), "limit": ("limit",)})
 _WRITE: Final = Tool("write", {"path": _PATH, "content": ("content", "contents", "file_text", "text")})
+_MOVE: Final = Tool("write", {"path": ("destination",), "source": ("source",)})
+_DELETE: Final = Tool("write", {"path": _PATH})
 _EDIT: Final = Tool(
     "edit",
     {
@@ -207,6 +211,8 @@ COMMON: Final[Mapping[str, Tool]] = {
     "write_file": _WRITE,
     "create_file": _WRITE,
     "edit_file": _EDIT,
+    "move_file": _MOVE,
+    "delete_file": _DELETE,
     "apply_patch": _PATCH,
     "web_fetch": _FETCH,
     "fetch_url": _FETCH,

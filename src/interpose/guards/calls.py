@@ -20,6 +20,8 @@ from interpose.contracts.json import Json, JsonObject
 
 _SHELLS: Final = frozenset({"sh", "bash"})
 _PATH_FIELDS: Final = ("path", "paths", "include")
+_WRITTEN_FIELDS: Final = (*_PATH_FIELDS, "source")
+"""A file that was moved is gone from where it was."""
 _FOREIGN_PATH_FIELDS: Final = (
     *_PATH_FIELDS,
     "file_path",
@@ -59,7 +61,7 @@ class CallReader:
             case "search":
                 return self._search(given, arguments)
             case "write" | "edit":
-                return self._fields(given, arguments, _PATH_FIELDS, "write")
+                return self._fields(given, arguments, _WRITTEN_FIELDS, "write")
             case _:
                 return self._foreign(given, arguments)
 
