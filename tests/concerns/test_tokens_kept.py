@@ -106,6 +106,59 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
         store.read("k")
 
 
+def test_a_folder_that_is_open_to_others_is_refused(tmp_path: Path) -> None:
+    """Before anything is written or read; the error names the folder and the way out."""
+    folder = tmp_path / "tokens"
+    folder.mkdir()
+    folder.chmod(0o777)
+    store = FileTokenStore(folder)
+
+    with pytest.raises(StorageError, match=rf"{folder}: is open to others \(chmod 700, or give another folder\)"):
+        store.write("k", {"x": 1})
+    with pytest.raises(StorageError, match="is open to others"):
+        store.read("k")
+
+    assert list(folder.iterdir()) == []
+    folder.chmod(0o700)
+    store.write("k", {"x": 1})
+    assert store.read("k") == {"x": 1}
+
+
+def test_a_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    """Who made the link decides where tokens go; the folder itself may be given."""
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "tokens").symlink_to(tmp_path / "real")
+    store = FileTokenStore(tmp_path / "tokens")
+
+    uses: list[Callable[[str], object]] = [store.read, lambda key: store.write(key, {"x": 1})]
+    for use in uses:
+        with pytest.raises(StorageError, match=r"tokens: is a link \(give the folder that it leads to\)"):
+            use("k")
+
+    assert list((tmp_path / "real").iterdir()) == []
+
+
+def test_a_key_that_is_no_text_is_named(tmp_path: Path) -> None:
+    """A half of a surrogate pair in a key is an error of the store, whatever is done with it."""
+    store = FileTokenStore(tmp_path / "tokens")
+
+    uses: list[Callable[[str], object]] = [store.read, store.delete, lambda key: store.write(key, {})]
+    for use in uses:
+        with pytest.raises(StorageError, match="half a surrogate pair at 1"):
+            use("a\ud800")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    """Whatever its mode."""
+    store = FileTokenStore(tmp_path / "tokens")
+    store.write("k", {"x": 1})
+    os.chown(tmp_path / "tokens", 12345, -1)
+
+    with pytest.raises(StorageError, match="tokens: belongs to another user"):
+        store.read("k")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
     """Whatever its mode."""

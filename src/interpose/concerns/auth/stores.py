@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -44,8 +45,9 @@ class MemoryTokenStore:
 class FileTokenStore:
     """A `TokenStore` in `folder`: one file of mode 0600 for each key, replaced in one step.
 
-    The folder is made with mode 0700 at the first write. A file that is a link, belongs to somebody else or can be
-    read by others is refused. Threads and processes may share a folder; the last write wins.
+    The folder is made with mode 0700 at the first write. A folder or file that is a link, belongs to somebody else or
+    is open to others is refused, and a key that no file can be named after. Threads and processes may share a folder;
+    the last write wins.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -54,6 +56,7 @@ class FileTokenStore:
     def read(self, key: str) -> JsonObject | None:
         """What was written last, or None; raises StorageError naming a file that cannot be trusted or read."""
         file = self._file(key)
+        self._refuse_folder_unless_ours()
         try:
             descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         except FileNotFoundError:
@@ -71,6 +74,7 @@ class FileTokenStore:
         fresh = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._refuse_folder_unless_ours()
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
                 json.dump(dict(value), opened)
@@ -89,7 +93,30 @@ class FileTokenStore:
             raise StorageError(f"{file}: cannot be removed: {error.strerror}") from error
 
     def _file(self, key: str) -> Path:
-        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+        try:
+            name = hashlib.sha256(key.encode()).hexdigest()
+        except UnicodeEncodeError as error:
+            raise StorageError(
+                f"the key {key!r}: has half a surrogate pair at {error.start}, which no store can hold (use plain text)"
+            ) from error
+        return self._folder / f"{name}.json"
+
+    def _refuse_folder_unless_ours(self) -> None:
+        """Others who may change the folder could put their own file in place of ours."""
+        try:
+            status = self._folder.lstat()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageError(f"{self._folder}: cannot be looked at: {error.strerror}") from error
+        if stat.S_ISLNK(status.st_mode):
+            raise StorageError(f"{self._folder}: is a link (give the folder that it leads to)")
+        if not hasattr(os, "getuid"):  # Windows: the user's folder keeps others out
+            return
+        if status.st_uid != os.getuid():
+            raise StorageError(f"{self._folder}: belongs to another user (give a folder of your own)")
+        if status.st_mode & 0o077:
+            raise StorageError(f"{self._folder}: is open to others (chmod 700, or give another folder)")
 
 
 def _refuse_unless_ours(file: Path, status: os.stat_result) -> None:
