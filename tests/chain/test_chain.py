@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpose.chain.chain import Chain, Linked
+from interpose.chain.chain import Chain
 from interpose.chain.layers import innermost
 from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
@@ -19,6 +19,7 @@ from interpose.contracts.tools import (
     CallNextAsync,
     Flow,
     FlowMiddleware,
+    Linked,
     ListTools,
     ToolMiddleware,
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.chain.chain import Chain
@@ -93,6 +93,7 @@ def test_sync_middlewares_run_in_threads_in_their_place() -> None:
     assert trace == [*inwards, "d out", "c out", "b out", "a out"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["sync", "async", "flow", "pass"]), max_size=4))
 def test_passing_on_is_the_identity(kinds: list[str]) -> None:
     """Any mixture gives what the bare tool gives."""

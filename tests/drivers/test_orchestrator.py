@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from interpose.chain.chain import Linked
 from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthcheck
 from interpose.contracts.errors import UnknownToolError
-from interpose.contracts.tools import Arguments, CallNext, SupportsToolMiddleware, ToolMiddleware
+from interpose.contracts.tools import Arguments, CallNext, Linked, SupportsToolMiddleware, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async
 from interpose.drivers.orchestrator import Orchestrator
 from tests.drivers.making import ECHO, FAIL, BareLeaf, Doing, Hiding, Leaf, Tracing, call_text
@@ -213,7 +212,7 @@ class Foreign(BareLeaf, SupportsToolMiddleware):
         """Nothing that can be seen."""
         return ()
 
-    def add_middleware(self, middleware: ToolMiddleware) -> None:
+    def add_middleware(self, middleware: ToolMiddleware | Linked) -> None:
         """Takes none."""
 
     def offered_tools(self) -> list[Any]:

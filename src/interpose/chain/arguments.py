@@ -14,13 +14,16 @@ _ATOMS = frozenset({str, int, float, bool, type(None)})
 def owned(arguments: Any, giver: str) -> dict[str, Any]:
     """A plain dict of its own, all the way down through dicts, lists and tuples; other objects are shared.
 
-    Raises MisuseError naming `giver` when `arguments` is not a mapping.
+    Raises MisuseError naming `giver` when `arguments` is not a mapping, or holds itself.
     """
     if not isinstance(arguments, Mapping):
         kind = type(arguments).__name__
         raise MisuseError(f"{giver} gave arguments of type {kind}: expected a mapping of names to values")
 
-    return {key: value if type(value) in _ATOMS else _copied(value) for key, value in arguments.items()}
+    try:
+        return {key: value if type(value) in _ATOMS else _copied(value) for key, value in arguments.items()}
+    except RecursionError:
+        raise MisuseError(f"{giver} gave arguments that hold themselves, or nest too deep to be copied") from None
 
 
 def is_flat(arguments: Any) -> bool:

@@ -7,25 +7,15 @@ import inspect
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from interpose.chain.layers import Enter, EnterAsync, HookAsync, compiled, compiled_async, in_thread, run, run_async
 from interpose.chain.order import Entry, Order, OrderProblem, resolve
 from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
-from interpose.contracts.tools import Arguments, Call, ExecuteTool, ExecuteToolAsync, ListTools, ToolMiddleware
+from interpose.contracts.tools import Arguments, Call, ExecuteTool, ExecuteToolAsync, Linked, ListTools, ToolMiddleware
 
 Serves: TypeAlias = Literal["both", "async"]
-
-
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """A middleware with an id and links to others in its list; without links list order decides."""
-
-    middleware: ToolMiddleware
-    id: str
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +36,14 @@ class Chain:
     A middleware without links stays where the list has it; its id is its class name, numbered from the second on.
     Calls and `add` may come from any thread at once: a call keeps the list it started with. A chain that `serves`
     "both" refuses a middleware that has only the async method; one that serves "async" takes it and has no `call`.
+    Raises ValueError for another `serves`, and what `add` raises.
     """
 
     def __init__(self, middlewares: Iterable[ToolMiddleware | Linked] = (), *, serves: Serves = "both") -> None:
+        if serves not in get_args(Serves):
+            raise ValueError(f"serves={serves!r}: expected {' or '.join(map(repr, get_args(Serves)))}")
+        if not isinstance(middlewares, Iterable):
+            raise TypeError(f"{middlewares!r} is no middleware list: expected middlewares, outermost first, or ()")
         self._serves: Serves = serves
         self._adding = threading.Lock()
         self._published = _publish(_members((), middlewares), serves)

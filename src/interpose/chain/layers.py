@@ -16,8 +16,8 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, TypeAlias
+from types import CoroutineType, TracebackType
+from typing import Any, NoReturn, TypeAlias
 
 from interpose.chain.arguments import is_flat, owned
 from interpose.contracts.errors import MisuseError
@@ -140,11 +140,15 @@ def _layer(name: str, hook: Hook, inner: Enter) -> Enter:
             current = open_run
             if current is None:
                 raise MisuseError(_late(name))
+            if not isinstance(tool_name, str):
+                raise MisuseError(_no_name(name, tool_name))
             return inner(current, tool_name, {**arguments} if arguments == current.flat else owned(arguments, name))
 
         call_next.__dict__ = run.attributes
         try:
             return hook(tool_name, arguments, call_next)
+        except StopIteration as error:
+            raise RuntimeError(f"{name} raised {error!r}") from error
         finally:
             open_run = None  # the hook is over, and so is its call_next
 
@@ -159,13 +163,16 @@ def _layer_async(name: str, hook: HookAsync, inner: EnterAsync) -> EnterAsync:
             current = open_run
             if current is None:
                 raise MisuseError(_late(name))
+            if not isinstance(tool_name, str):
+                raise MisuseError(_no_name(name, tool_name))
             return await inner(
                 current, tool_name, {**arguments} if arguments == current.flat else owned(arguments, name)
             )
 
         call_next.__dict__ = run.attributes
         try:
-            return await hook(tool_name, arguments, call_next)
+            answer = await hook(tool_name, arguments, call_next)
+            return _not_awaitable(name, answer) if type(answer) is CoroutineType else answer
         finally:
             open_run = None  # the hook is over, and so is its call_next
 
@@ -174,6 +181,16 @@ def _layer_async(name: str, hook: HookAsync, inner: EnterAsync) -> EnterAsync:
 
 def _late(name: str) -> str:
     return f"{name} used its call_next after it had returned: a call_next ends with the hook that it was given to"
+
+
+def _no_name(name: str, tool_name: object) -> str:
+    return f"{name} called on with the tool name {tool_name!r:.80}: expected a str"
+
+
+def _not_awaitable(name: str, answer: CoroutineType[Any, Any, Any]) -> NoReturn:
+    inner = answer.__qualname__
+    answer.close()  # else Python warns that nobody awaited it
+    raise MisuseError(f"{name} returned a coroutine ({inner}) in place of a result: `await call_next(…)` gives one")
 
 
 def _start(hook: Hook, tool_name: str, arguments: Arguments, call_next: Callable[[str, Arguments], Any]) -> Future[Any]:

@@ -165,7 +165,14 @@ class ToolDriver(ABC):
 
     async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """As `execute_tool`, from an event loop; this one runs it in a worker thread."""
-        return await asyncio.to_thread(self.execute_tool, tool_name, arguments)
+
+        def execute() -> Any:
+            try:
+                return self.execute_tool(tool_name, arguments)
+            except StopIteration as error:  # a future does not take it, and would never be done
+                raise RuntimeError(f"the tool {tool_name!r} raised {error!r}") from error
+
+        return await asyncio.to_thread(execute)
 
 
 class Driver(ABC):

@@ -13,11 +13,18 @@ from collections.abc import Iterable
 
 
 class InterposeError(Exception):
-    """The root of everything interpose raises on purpose; its text is made for people."""
+    """The root of everything interpose raises on purpose; its text is made for people.
+
+    `retry_helps` says whether the model may be told to correct its call: not where only a person can repair it.
+    """
+
+    retry_helps = True
 
 
 class ConfigError(InterposeError):
     """A setting or a file says something impossible. `where` names the file, line or field; `way_out` what to do."""
+
+    retry_helps = False
 
     def __init__(self, where: str, problem: str, way_out: str = "") -> None:
         self.where = where
@@ -28,6 +35,8 @@ class ConfigError(InterposeError):
 
 class MisuseError(InterposeError):
     """A caller broke a contract, such as calling `call_next` after its middleware has returned."""
+
+    retry_helps = False
 
 
 class Refused(InterposeError):  # noqa: N818 - an outcome that a caller may expect, not an error of ours

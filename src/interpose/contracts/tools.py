@@ -3,12 +3,14 @@
 A middleware sits around `execute_tool`. It may observe, rewrite, answer itself, or catch what the tool raises.
 """
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from interpose.contracts.drivers import Tool
+from interpose.contracts.errors import MisuseError
 
 Arguments: TypeAlias = Mapping[str, Any]
 ExecuteTool: TypeAlias = Callable[[str, dict[str, Any]], Any]
@@ -16,8 +18,12 @@ ExecuteToolAsync: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Any]]
 ListTools: TypeAlias = Callable[[], Sequence[Tool]]
 Flow: TypeAlias = Generator[tuple[str, Arguments], Any, Any]
 """Yields the call to run, receives its result or has its exception raised at the yield, returns the final result."""
+FlowOrAnswer: TypeAlias = Any
+"""A `Flow`; or, from a method without any `yield`, the answer itself."""
 LeafOf: TypeAlias = Callable[[str], str]
 """From a tool's name in one driver to its name in the driver that has it; any other name is itself. Never raises."""
+
+_CALL_PARTS = 2
 
 LABEL_END = "__"
 """Stands between the label of a driver among several and the name of its tool."""
@@ -114,24 +120,32 @@ class FlowMiddleware(ToolMiddleware):
 
     Each yield runs the rest of the list: zero, one or many times. What the rest raises is raised at the yield; a flow
     that does not catch it lets it through. What the flow returns is what the caller gets, None included.
+
+    A `flow` without any `yield` is a plain method: what it returns is the answer, and the tool never runs. From such
+    a method None is a mistake, as are a coroutine function, an async generator and a yield of anything but a name and
+    arguments: MisuseError says what to write.
     """
 
-    def flow(self, tool_name: str, arguments: Arguments) -> Flow:
+    def flow(self, tool_name: str, arguments: Arguments) -> FlowOrAnswer:
         """Around a call; this one passes it through."""
         return (yield tool_name, arguments)
 
     def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
         """Runs `flow` around a synchronous call."""
         flow = self.flow(tool_name, arguments)
+        if not isinstance(flow, Generator):
+            return _plain_answer(self, flow)
         try:
-            name, proposed = next(flow)
+            wanted = next(flow)
             while True:
+                if not isinstance(wanted, tuple) or len(wanted) != _CALL_PARTS:
+                    raise MisuseError(_no_call(self, wanted))
                 try:
-                    result = call_next(name, proposed)
+                    result = call_next(*wanted)
                 except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it unless it catches it
-                    name, proposed = flow.throw(error)
+                    wanted = flow.throw(error)
                 else:
-                    name, proposed = flow.send(result)
+                    wanted = flow.send(result)
         except StopIteration as stop:
             return stop.value
         finally:
@@ -140,19 +154,43 @@ class FlowMiddleware(ToolMiddleware):
     async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
         """Runs `flow` around an asynchronous call."""
         flow = self.flow(tool_name, arguments)
+        if not isinstance(flow, Generator):
+            return _plain_answer(self, flow)
         try:
-            name, proposed = next(flow)
+            wanted = next(flow)
             while True:
+                if not isinstance(wanted, tuple) or len(wanted) != _CALL_PARTS:
+                    raise MisuseError(_no_call(self, wanted))
                 try:
-                    result = await call_next(name, proposed)
+                    result = await call_next(*wanted)
                 except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it unless it catches it
-                    name, proposed = flow.throw(error)
+                    wanted = flow.throw(error)
                 else:
-                    name, proposed = flow.send(result)
+                    wanted = flow.send(result)
         except StopIteration as stop:
             return stop.value
         finally:
             flow.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A middleware with an id and links to others in its list; without links list order decides.
+
+    `before` and `after` are tuples of ids. Raises TypeError for one text in their place.
+    """
+
+    middleware: ToolMiddleware
+    id: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        links: tuple[tuple[str, Any], ...] = (("before", self.before), ("after", self.after))
+        for link, ids in links:
+            if isinstance(ids, str):
+                raise TypeError(f"Linked({self.id!r}, {link}={ids!r}): expected a tuple of ids, ({ids!r},)")
+            object.__setattr__(self, link, tuple(ids))
 
 
 class SupportsToolMiddleware(ABC):
@@ -166,8 +204,11 @@ class SupportsToolMiddleware(ABC):
         """The list, outermost first."""
 
     @abstractmethod
-    def add_middleware(self, middleware: ToolMiddleware) -> None:
-        """Appends, innermost. Raises ValueError when the very instance is already in the list."""
+    def add_middleware(self, middleware: ToolMiddleware | Linked) -> None:
+        """Appends, innermost unless links say otherwise.
+
+        Raises ValueError when the very instance is already in the list.
+        """
 
     @abstractmethod
     def offered_tools(self) -> Sequence[Tool]:
@@ -180,3 +221,27 @@ class SupportsToolMiddleware(ABC):
     @abstractmethod
     async def invoke_tool_async(self, tool_name: str, arguments: Arguments) -> Any:
         """As `invoke_tool`, from an event loop."""
+
+
+def _plain_answer(middleware: FlowMiddleware, answer: Any) -> Any:
+    name = type(middleware).__name__
+    if isinstance(answer, AsyncGenerator) or inspect.iscoroutine(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()  # else Python warns that nobody awaited it
+        raise MisuseError(
+            f"{name}.flow is an async function: write `def flow` and `yield tool_name, arguments`, which serves sync "
+            "and async calls alike, or override on_execute_tool_async"
+        )
+    if answer is None:
+        raise MisuseError(
+            f"{name}.flow has no yield and returned None: `return (yield tool_name, arguments)` runs the tool, "
+            "and any other value that it returns is the answer"
+        )
+    return answer
+
+
+def _no_call(middleware: FlowMiddleware, yielded: Any) -> str:
+    return (
+        f"{type(middleware).__name__}.flow yielded {yielded!r:.80}: expected a name and arguments, "
+        "`result = yield tool_name, arguments`"
+    )

@@ -4,12 +4,13 @@ Knows: that only an offered tool is called, that only a known one runs, and that
 Does not know: middlewares, who judges, what becomes of the result.
 """
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
 
 from interpose.chain.arguments import owned
 from interpose.contracts.digest import call_digest
-from interpose.contracts.errors import UnknownToolError
+from interpose.contracts.errors import MisuseError, UnknownToolError
 from interpose.contracts.tools import Call, LateJudge, Withheld
 
 Reach: TypeAlias = Callable[[str, dict[str, Any], str], Any]
@@ -53,10 +54,13 @@ class Attempt:
         self.executed = (tool_name, final)
         try:
             result = reach(tool_name, arguments, self.call.call_id)
+        except StopIteration as error:  # on its way out it would end a generator, and a middleware would be blamed
+            self.tool_error = RuntimeError(f"the tool {tool_name!r} raised {error!r}")
+            raise self.tool_error from error
         except BaseException as error:
             self.tool_error = error
             raise
-        self.returned = True
+        self._came_back(tool_name, result)
         return result
 
     async def terminal_async(self, tool_name: str, arguments: dict[str, Any], reach: ReachAsync) -> Any:
@@ -72,12 +76,22 @@ class Attempt:
         except BaseException as error:
             self.tool_error = error
             raise
-        self.returned = True
+        self._came_back(tool_name, result)
         return result
 
     def forget(self) -> None:
         """Lets go of the exception."""
         self.tool_error = None
+
+    def _came_back(self, tool_name: str, result: Any) -> None:
+        if inspect.iscoroutine(result):
+            result.close()  # else Python warns that nobody awaited it
+            self.tool_error = MisuseError(
+                f"the tool {tool_name!r} returned a coroutine: an async tool is an `async def execute_tool_async`, "
+                "and awaits what it calls"
+            )
+            raise self.tool_error
+        self.returned = True
 
     def _late_judge(self, tool_name: str, arguments: dict[str, Any]) -> LateJudge | None:
         """Who must judge once more what is about to run; None when it is what was judged, or nobody judges."""

@@ -6,9 +6,9 @@ the tools do.
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from interpose.chain.chain import Chain, Linked, Serves
+from interpose.chain.chain import Chain, Serves
 from interpose.contracts.drivers import (
     Driver,
     DriverResponse,
@@ -21,12 +21,12 @@ from interpose.contracts.drivers import (
 )
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.sheet import DriverMeta
-from interpose.contracts.tools import Arguments, Call, SupportsToolMiddleware, ToolMiddleware
+from interpose.contracts.tools import Arguments, Call, Linked, SupportsToolMiddleware, ToolMiddleware
 from interpose.drivers.attempt import Attempt
 from interpose.drivers.calls import ProposedCall, is_whole_call, might_be_call
 from interpose.drivers.extraction import DEFAULT_EXTRACTION, ExtractionStrategy, Reply
 from interpose.drivers.prompts import PromptStrategy
-from interpose.drivers.replies import Answered, Reading, Steps, Wording, failed, is_ours, read, steps, succeeded
+from interpose.drivers.replies import Answered, Reading, Steps, Wording, blame, failed, is_ours, read, steps, succeeded
 from interpose.kernel.boundary import guarded
 from interpose.secrets.masking import mask_text
 
@@ -97,19 +97,34 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
 
     def offered_tools(self) -> Sequence[Tool]:
         """The tools as they come out of the list; what it leaves out cannot be called."""
-        tools = tuple(self.list_tools())
+        tools = self._listed()
         return tuple(self._list().list_tools(lambda: tools))
 
     def invoke_tool(self, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
         """Runs the list around the tool and returns what the outermost returns; raises what it raises.
 
-        Raises UnknownToolError for a tool that is not offered, or a name rewritten to one that there is not.
+        An exception that a middleware raised has a note that says which. Raises UnknownToolError for a tool that is
+        not offered, or a name rewritten to one that there is not.
         """
-        return self._run(self._attempt(call_id), tool_name, arguments)
+        attempt = self._attempt(call_id)
+        try:
+            return self._run(attempt, tool_name, arguments)
+        except Exception as error:
+            blame(attempt, error)
+            raise
+        finally:
+            attempt.forget()
 
     async def invoke_tool_async(self, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
         """As `invoke_tool`, from an event loop."""
-        return await self._run_async(self._attempt(call_id), tool_name, arguments)
+        attempt = self._attempt(call_id)
+        try:
+            return await self._run_async(attempt, tool_name, arguments)
+        except Exception as error:
+            blame(attempt, error)
+            raise
+        finally:
+            attempt.forget()
 
     def get_function_description(self, model_name: str | None = None) -> str:  # noqa: ARG002 - one text for all
         """The offered tools as one JSON object."""
@@ -120,7 +135,12 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         return self.prompts.driver_system_message(self.offered_tools())
 
     def get_native_tool_context(self, model_name: str | None = None, *, api: ToolApi = "openai") -> NativeToolContext:
-        """The offered tools in the shape of a provider's API, or in words for a model that has no native tools."""
+        """The offered tools in the shape of a provider's API, or in words for a model that has no native tools.
+
+        Raises ValueError for an `api` whose shape is not known.
+        """
+        if api not in get_args(ToolApi):
+            raise ValueError(f"api={api!r}: expected {' or '.join(map(repr, get_args(ToolApi)))}")
         if not self.prompts.has_native_tools(model_name):
             return NativeToolContext(self.get_driver_system_message(model_name), None)
 
@@ -172,8 +192,20 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
             return own
         return chain
 
+    def _listed(self) -> tuple[Tool, ...]:
+        listed: Any = self.list_tools()
+        tools = tuple(listed) if isinstance(listed, Iterable) else (listed,)
+        if not all(isinstance(tool, Tool) for tool in tools):
+            kind = type(self).__name__
+            raise MisuseError(f"{kind}.list_tools returned {listed!r:.200}: expected a sequence of Tool values")
+        if len({tool.name for tool in tools}) != len(tools):
+            names = [tool.name for tool in tools]
+            twice = ", ".join(sorted({repr(name) for name in names if names.count(name) > 1}))
+            raise MisuseError(f"{type(self).__name__}.list_tools names {twice} more than once: a name is one tool's")
+        return tools
+
     def _attempt(self, call_id: str) -> Attempt:
-        tools = tuple(self.list_tools())
+        tools = self._listed()
         offered = self._list().list_tools(lambda: tools)
         return Attempt(
             Call(call_id, leaf_of=self.leaf_name),

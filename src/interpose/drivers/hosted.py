@@ -6,9 +6,9 @@ Knows: how calls reach the tools. Does not know: what tools they are.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypedDict
 
-from interpose.chain.chain import Linked, Serves
+from interpose.chain.chain import Serves
 from interpose.contracts.drivers import Tool, ToolDriver
-from interpose.contracts.tools import ToolMiddleware
+from interpose.contracts.tools import Linked, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async, leaf_of, tools_of
 from interpose.drivers.driver import BaseDriver
 from interpose.drivers.extraction import ExtractionStrategy

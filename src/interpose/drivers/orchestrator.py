@@ -13,11 +13,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from interpose.chain.chain import Linked
 from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthcheck, Tool, ToolDriver
 from interpose.contracts.errors import UnknownToolError
 from interpose.contracts.sheet import DriverMeta
-from interpose.contracts.tools import Arguments, SupportsToolMiddleware, ToolMiddleware
+from interpose.contracts.tools import Arguments, Linked, SupportsToolMiddleware, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async, leaf_of, tools_of
 from interpose.drivers.driver import BaseDriver
 from interpose.drivers.prompts import PromptStrategy
@@ -189,7 +188,10 @@ def _offered(label: str, driver: ToolDriver) -> Sequence[Tool]:
 
 
 def _health(driver: SupportsHealthcheck) -> Health:
-    return guarded(driver.healthcheck, failure=lambda error: Health(HealthStatus.ERROR, fault_line(error)))
+    answer: Any = guarded(driver.healthcheck, failure=lambda error: Health(HealthStatus.ERROR, fault_line(error)))
+    if isinstance(answer, Health) and isinstance(answer.status, HealthStatus):
+        return answer
+    return Health(HealthStatus.ERROR, f"its healthcheck answered with {answer!r:.200}, not a Health")
 
 
 def _tree(driver: ToolDriver) -> Iterator[ToolDriver]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from interpose.chain.layers import innermost
 from interpose.contracts.drivers import CallOutcome, DriverResponse, ToolCallRecord
-from interpose.contracts.errors import ConfigError, UnknownToolError
+from interpose.contracts.errors import InterposeError, UnknownToolError
 from interpose.drivers.attempt import Attempt
 from interpose.drivers.calls import ProposedCall
 from interpose.drivers.extraction import ExtractionStrategy, Reply, Told, told_text
@@ -102,7 +102,8 @@ def failed(
     from_tool = attempt is not None and attempt.tool_error is error
     layer = None if from_tool else innermost(error)
     text = error_text(error)
-    detail = f"{layer} failed: {text}" if layer else f"Tool {call.tool_name!r} failed: {text}"
+    who = layer or f"Tool {call.tool_name!r}"
+    detail = "\n".join([f"{who} failed: {text}", *notes_of(error)])
     name, arguments = (attempt and attempt.executed) or (None, None)
     record = ToolCallRecord(
         call.call_id,
@@ -115,6 +116,18 @@ def failed(
         duration_ms=duration_ms,
     )
     return Answered(record, redacted(_retry_text(call, error, text, wording.prompts), wording.redact))
+
+
+def blame(attempt: Attempt, error: BaseException) -> None:
+    """Notes on an exception which middleware raised it, where neither the tool nor a note says so already."""
+    layer = None if attempt.tool_error is error else innermost(error)
+    if layer is not None and not notes_of(error):
+        error.add_note(f"raised by the middleware {layer}")
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """What was noted on an exception, such as who raised it."""
+    return [str(note) for note in getattr(error, "__notes__", ())]
 
 
 def malformed(call: ProposedCall, problem: str, wording: Wording) -> Answered:
@@ -135,7 +148,7 @@ def _retry_text(call: ProposedCall, error: Exception, text: str, prompts: Prompt
         case UnknownToolError():
             values["available"] = ", ".join(error.available) or "none"
             return filled(prompts.retry_unknown_tool, {**values, "tool": error.tool})
-        case ConfigError():
+        case InterposeError(retry_helps=False):
             return filled(prompts.retry_misconfigured, values)
         case _:
             return filled(prompts.retry_failed, values)

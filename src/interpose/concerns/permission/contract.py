@@ -18,6 +18,8 @@ A coroutine function is awaited, and serves async lists alone."""
 class ConsentError(InterposeError):
     """The consent handler itself failed, so the tool did not run. The handler's exception is the cause."""
 
+    retry_helps = False
+
 
 class SupportsConsent(ABC):
     """Asks for consent, through a handler that may be set and replaced at any time, from any thread."""

@@ -49,12 +49,15 @@ class PermissionMiddleware(ToolMiddleware, SupportsConsent):
     whatever rewrites calls.
 
     In an async list a plain handler is asked in a thread of its own, and a coroutine function is awaited. One instance
-    may serve many drivers and threads at once; the handler is then asked from many threads.
+    may serve many drivers and threads at once; the handler is then asked from many threads. `consent_handler` is
+    another name for `consent`. Raises MisuseError for both at once, and for what cannot be called.
     """
 
-    def __init__(self, *, consent: ConsentHandler | None = None) -> None:
+    def __init__(self, *, consent: ConsentHandler | None = None, consent_handler: ConsentHandler | None = None) -> None:
+        if consent is not None and consent_handler is not None:
+            raise MisuseError("PermissionMiddleware(consent=…, consent_handler=…): they are one parameter, give one")
         self._handler: ConsentHandler | None = None
-        self.set_consent_handler(consent)
+        self.set_consent_handler(consent if consent is not None else consent_handler)
 
     def set_consent_handler(self, handler: ConsentHandler | None) -> None:
         """Replaces; see `SupportsConsent`."""

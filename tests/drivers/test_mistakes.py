@@ -1,0 +1,174 @@
+"""Mistakes in tools, middlewares and drivers: each has an outcome, and a message that names who made it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+
+from interpose.concerns.hooks.middleware import HooksMiddleware
+from interpose.concerns.permission.middleware import PermissionMiddleware
+from interpose.contracts.drivers import DriverResponse, Health, SupportsHealthcheck, ToolApi
+from interpose.contracts.errors import MisuseError
+from interpose.contracts.tools import Arguments, CallNext, ToolMiddleware
+from interpose.drivers.orchestrator import Orchestrator
+from tests.drivers.making import ECHO, BareLeaf, Doing, Leaf, Rewriting, Tracing, call_text
+
+TIMEOUT_S = 10
+
+Process: TypeAlias = Callable[[Leaf], DriverResponse]
+
+
+def processed(driver: Leaf) -> DriverResponse:
+    """Sync."""
+    return driver.process_llm_response(call_text("echo", text="x"))
+
+
+def processed_async(driver: Leaf) -> DriverResponse:
+    """On an event loop, bounded in time."""
+    return asyncio.run(asyncio.wait_for(driver.process_llm_response_async(call_text("echo", text="x")), TIMEOUT_S))
+
+
+both = pytest.mark.parametrize("process", [processed, processed_async])
+
+
+def stopping(tool_name: str, arguments: dict[str, Any]) -> Any:
+    """Takes the next of nothing."""
+    return next(iter(()))
+
+
+@both
+@pytest.mark.parametrize("around", [[], [Tracing(), Tracing()]])
+def test_a_tool_that_raises_stop_iteration_has_failed(process: Process, around: list[ToolMiddleware]) -> None:
+    """Nothing waits for ever, and the tool is named, not who stands around it."""
+    response = process(Leaf(act=stopping, middleware=around))
+    assert response.call_failed
+    assert response.call_detail == "Tool 'echo' failed: RuntimeError: the tool 'echo' raised StopIteration()"
+
+
+def test_a_bare_driver_that_raises_stop_iteration_does_not_hang() -> None:
+    """Also without a list around it."""
+
+    class Stopping(BareLeaf):
+        def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+            return stopping(tool_name, arguments)
+
+    async def run() -> None:
+        await asyncio.wait_for(Stopping().execute_tool_async("echo", {}), TIMEOUT_S)
+
+    with pytest.raises(RuntimeError, match=r"the tool 'echo' raised StopIteration\(\)"):
+        asyncio.run(run())
+
+
+@both
+def test_a_tool_that_returns_a_coroutine_has_failed(process: Process) -> None:
+    """It did not run, and its author reads what to write."""
+
+    async def later() -> None: ...
+
+    response = process(Leaf(act=lambda name, arguments: later()))
+    assert "the tool 'echo' returned a coroutine" in str(response.call_detail)
+    assert "execute_tool_async" in str(response.call_detail)
+
+
+@both
+@pytest.mark.parametrize("name", [None, 5, ["echo"], {"a": 1}])
+def test_a_rename_to_no_name_is_a_failed_call(process: Process, name: Any) -> None:
+    """The middleware is named, the model is not told to try again."""
+    driver = Leaf(middleware=[Tracing(), Rewriting(lambda _, arguments: (name, arguments))])
+    response = process(driver)
+    assert str(response.call_detail).startswith("Rewriting failed: Rewriting called on with the tool name")
+    assert (response.tool_calls[0].outcome, driver.runs) == ("failed", [])
+    assert "try again" not in str(response.retry_prompt)
+
+
+@both
+def test_a_model_is_not_told_to_repair_what_only_a_person_can(process: Process) -> None:
+    """Wrong arguments by a middleware, no consent handler, a failing one."""
+
+    def failing(tool_name: str, arguments: dict[str, Any]) -> bool:
+        raise OSError("no terminal")
+
+    wrong: list[ToolMiddleware] = [
+        Rewriting(lambda name, _: (name, "text")),  # type: ignore[arg-type,return-value]
+        PermissionMiddleware(),
+        PermissionMiddleware(consent_handler=failing),
+    ]
+    for middleware in wrong:
+        response = process(Leaf(middleware=[middleware]))
+        assert response.call_failed
+        assert type(middleware).__name__ in str(response.call_detail)
+        assert response.retry_prompt == (
+            "The tool echo is not available here. Do not call it again; answer without it."
+        )
+
+
+@both
+def test_a_raising_observer_is_named_in_the_failure(process: Process) -> None:
+    """Its phase too."""
+
+    def observer(tool_name: str, arguments: dict[str, Any]) -> None:
+        raise OSError("disk full")
+
+    response = process(Leaf(middleware=[HooksMiddleware(pre=[observer], on_hook_error="raise")]))
+    assert "HooksMiddleware failed: OSError: disk full" in str(response.call_detail)
+    assert "observer at echo" in str(response.call_detail)
+    assert "raised by the pre hook" in str(response.call_detail)
+
+
+def failing(tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+    """A middleware's own failure."""
+    raise LookupError("no table")
+
+
+def test_a_middlewares_exception_says_who_raised_it() -> None:
+    """In a note; its type and text stay. A tool's exception has none, and a child's middleware is the one named."""
+    leaf = Leaf(middleware=[Doing(failing)])
+    for driver, name in ((leaf, "echo"), (Orchestrator({"a": leaf, "b": Leaf()}, middleware=[Tracing()]), "a__echo")):
+        with pytest.raises(LookupError, match="no table") as caught:
+            driver.invoke_tool(name, {})
+        assert caught.value.__notes__ == ["raised by the middleware Doing"]
+        with pytest.raises(LookupError) as caught:
+            asyncio.run(driver.invoke_tool_async(name, {}))
+        assert caught.value.__notes__ == ["raised by the middleware Doing"]
+    with pytest.raises(LookupError) as caught:
+        Leaf(middleware=[Tracing()]).invoke_tool("fail", {})
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_a_driver_that_lists_nonsense_is_named() -> None:
+    """None, what are no tools, and two tools of one name."""
+    for listed, said in (
+        (None, r"Leaf.list_tools returned None: expected a sequence of Tool values"),
+        (["echo"], r"Leaf.list_tools returned \['echo'\]: expected a sequence of Tool values"),
+        ([ECHO, ECHO], r"Leaf.list_tools names 'echo' more than once"),
+    ):
+        driver = Leaf()
+        driver.tools = listed  # type: ignore[assignment]
+        for ask in (driver.offered_tools, driver.get_native_tool_context, lambda d=driver: d.invoke_tool("echo", {})):
+            with pytest.raises(MisuseError, match=said):
+                ask()
+
+
+def test_an_unknown_api_is_refused() -> None:
+    """With those that there are."""
+    api: ToolApi = "gemini"  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="api='gemini': expected 'openai' or 'anthropic'"):
+        Leaf().get_native_tool_context(api=api)
+
+
+def test_a_healthcheck_that_answers_nonsense_is_an_error_of_that_child() -> None:
+    """The orchestrator's own does not raise."""
+
+    class Odd(BareLeaf, SupportsHealthcheck):
+        def healthcheck(self) -> Health:
+            return {"status": "ok"}  # type: ignore[return-value]
+
+    health = Orchestrator({"odd": Odd()}).healthcheck()
+    assert (health.status, "not a Health" in health.detail) == ("error", True)
+
+
+def test_consent_has_two_names_and_takes_one() -> None:
+    """Both at once would leave one of them unheard."""
+    with pytest.raises(MisuseError, match="they are one parameter, give one"):
+        PermissionMiddleware(consent=lambda name, arguments: True, consent_handler=lambda name, arguments: True)
