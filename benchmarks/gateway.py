@@ -54,7 +54,7 @@ class Case:
     load: Load
     connections: int
     for_s: float
-    once_each: bool = False
+    spread_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -82,14 +82,14 @@ Table = dict[str, dict[str, Measured]]
 
 def cases(*, quick: bool) -> list[Case]:
     """What is measured, in the order of the tables."""
-    span = 0.6 if quick else 2.5
+    span = 0.6 if quick else 2.0
     made = [Case(f"burst {api}", load(api, "burst"), 50, span) for api in ("anthropic", "chat")]
     made.append(Case("call anthropic", load("anthropic", "call"), 50, span))
     made.append(Case("small", load("chat", "whole"), 50, span))
     made.append(Case("large", load("anthropic", "whole", body_bytes=BIG_BODY_BYTES), 50, span))
     paced = load("anthropic", "paced")
     streams = (1, 50) if quick else (1, 50, 200)
-    made += [Case(f"paced {number}", paced, number, 0.5, once_each=True) for number in streams]
+    made += [Case(f"paced {number}", paced, number, span, spread_s=1.0) for number in streams]
     return made
 
 
@@ -129,7 +129,7 @@ async def _once(peer: Peer, case: Case, into: Measured, *, for_s: float | None =
     wanted = Load(case.load.api, case.load.kind, case.load.path, case.load.body, case.load.end, exact)
     started, spent = time.monotonic(), cpu_ns(peer.pid)
     asking = asyncio.ensure_future(
-        asked(peer.url, wanted, connections=case.connections, for_s=for_s or case.for_s, once_each=case.once_each)
+        asked(peer.url, wanted, connections=case.connections, for_s=for_s or case.for_s, spread_s=case.spread_s)
     )
     rss = 0.0
     while not asking.done():

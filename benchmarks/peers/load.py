@@ -97,8 +97,8 @@ class _Connection(asyncio.Protocol):
         self._transport.close()
 
 
-async def asked(url: str, load: Load, *, connections: int, for_s: float, once_each: bool = False) -> Seen:
-    """Asks on so many connections for so long (or once on each, their starts spread over `for_s`).
+async def asked(url: str, load: Load, *, connections: int, for_s: float, spread_s: float = 0.0) -> Seen:
+    """Asks on so many connections for so long, at least once on each; their starts are spread over `spread_s`.
 
     Raises Broken when a reply is not what it should be.
     """
@@ -107,8 +107,7 @@ async def asked(url: str, load: Load, *, connections: int, for_s: float, once_ea
     numbers = count()
 
     async def one(position: int) -> None:
-        if once_each:
-            await asyncio.sleep(for_s * position / connections)
+        await asyncio.sleep(spread_s * position / connections)
         address = urlsplit(url)
         loop = asyncio.get_running_loop()
         _, made = await loop.create_connection(lambda: _Connection(load, seen), address.hostname, address.port)
@@ -118,7 +117,7 @@ async def asked(url: str, load: Load, *, connections: int, for_s: float, once_ea
                 if load.exact is not None and body != load.exact:
                     raise Broken(f"the reply differs from what the upstream sent: {body[:200]!r}…")
                 seen.replies += 1
-                if once_each or time.monotonic() >= ends_at:
+                if time.monotonic() >= ends_at:
                     return
         finally:
             made.close()
