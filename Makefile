@@ -4,7 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUN    := $(VENV)/.run-ready
 DEV    := $(VENV)/.dev-ready
+BENCH  := $(VENV)/.bench-ready
 JOBS   ?= auto
+EVERY  := --extra demo --extra rest --extra mcp --extra auth --extra otel
+LOCK   := $(BIN)/uv pip compile pyproject.toml requirements/build.in --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-header --no-annotate -q
 
 export PYTHONDONTWRITEBYTECODE =
 
@@ -20,6 +24,10 @@ $(RUN): requirements/run.txt pyproject.toml scripts/setup
 $(DEV): requirements/dev.txt pyproject.toml scripts/setup
 	@scripts/setup "$(PYTHON)" $(VENV) requirements/dev.txt
 	@touch $@ $(RUN)
+
+$(BENCH): requirements/bench.txt pyproject.toml scripts/setup
+	@scripts/setup "$(PYTHON)" $(VENV) requirements/bench.txt
+	@touch $@ $(DEV) $(RUN)
 
 run: $(RUN) ## Start interpose for this folder (the gateway on 127.0.0.1:4747)
 	@$(BIN)/interpose up
@@ -45,14 +53,13 @@ fix: $(DEV) ## Format and mend what can be mended
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(DEV) ## Run the benchmarks (ratios against peers, never asserted)
+bench: $(BENCH) ## Run the benchmarks (ratios against peers, never asserted)
 	@$(BIN)/python -m pytest benchmarks -q -o addopts="--import-mode=importlib" -o pythonpath="benchmarks" -o python_files="*.py" -o timeout=0
 
 lock: $(DEV) ## Write the locked requirements anew
-	@$(BIN)/uv pip compile pyproject.toml --extra demo --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements/run.txt requirements/build.in
-	@$(BIN)/uv pip compile pyproject.toml --extra demo --extra rest --extra mcp --extra auth --extra otel --group dev --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-header --no-annotate -q -c requirements/run.txt -o requirements/dev.txt requirements/build.in
+	@$(LOCK) --extra demo --upgrade -o requirements/run.txt
+	@$(LOCK) $(EVERY) --group dev -c requirements/run.txt -o requirements/dev.txt
+	@$(LOCK) $(EVERY) --group dev --group bench -c requirements/dev.txt -o requirements/bench.txt
 
 clean: ## Remove what was set up and built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
