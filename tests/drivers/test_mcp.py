@@ -234,7 +234,7 @@ def test_a_process_is_started_used_restarted_and_ended() -> None:
 
     assert within(10, lambda: not is_alive(second))
     tools.close()
-    with pytest.raises(MisuseError, match="mcp-desk is closed"):
+    with pytest.raises(MisuseError, match=r"the MCP server .desk. was closed"):
         tools.execute_tool("mcp__desk__pid", {})
 
 

@@ -5,6 +5,7 @@ runs on one event loop.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -13,6 +14,7 @@ from mcp import Client, MCPError
 from mcp.client.session import IncomingMessage
 
 from interpose.contracts.errors import InterposeError, MisuseError, ToolError
+from interpose.drivers.mcp.listing import Unusable
 from interpose.drivers.mcp.servers import HttpServer, LastWords, StdioServer, Watch, connected
 from interpose.kernel.boundary import fault_line
 
@@ -20,6 +22,15 @@ T = TypeVar("T")
 
 PAGES_MOST: Final = 100
 """Pages of a listing that are fetched."""
+
+_PATIENCE_SHARE: Final = 0.1
+_PATIENCE_MOST_S: Final = 1.0
+"""How long, after the time to connect, a server is waited for that must end."""
+_TOLD_MOST: Final = 200
+"""Facts about one server that are logged."""
+_SHOWN_BYTES: Final = 100
+
+_log = logging.getLogger(__name__)
 
 
 class Connection:
@@ -44,6 +55,8 @@ class Connection:
         self._opening = asyncio.Lock()
         self._session: _Session | None = None
         self._is_closed = False
+        self._told: set[str] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def list_tools(self) -> list[types.Tool]:
         """All pages of the server's listing."""
@@ -96,18 +109,32 @@ class Connection:
             if self._session is not None and self._session.is_alive:
                 return self._session
             await self._end_session()
-            session = _Session(self._server, self._timeout_s, self._on_tools_changed)
+            session = _Session(self._server, self._timeout_s, self._on_tools_changed, self._tell)
             try:
                 async with asyncio.timeout(self._connect_timeout_s):
                     await session.start()
             except asyncio.CancelledError:
-                await session.end()
+                await self._left(session)
                 raise
             except Exception as error:
-                await session.end()
+                await self._left(session)
                 raise ToolError(f"the MCP server {self._name!r} {self._why(error)}{session.words()}") from error
             self._session = session
             return session
+
+    async def _left(self, session: "_Session") -> None:
+        """Ends what never began. It is not waited for long: the time to connect is up already."""
+        patience_s = min(self._connect_timeout_s * _PATIENCE_SHARE, _PATIENCE_MOST_S)
+        leaving = asyncio.create_task(session.end())
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+        await asyncio.wait([leaving], timeout=patience_s)
+
+    def _tell(self, what: str) -> None:
+        """Logs a fact about the server, once."""
+        if what not in self._told and len(self._told) < _TOLD_MOST:
+            self._told.add(what)
+            _log.warning("the MCP server %r %s", self._name, what)
 
     def _why(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
@@ -133,11 +160,17 @@ class _Session:
     """One client in a task of its own: the SDK wants to be left by the task that entered it."""
 
     def __init__(
-        self, server: StdioServer | HttpServer, timeout_s: float, on_tools_changed: Callable[[], None]
+        self,
+        server: StdioServer | HttpServer,
+        timeout_s: float,
+        on_tools_changed: Callable[[], None],
+        tell: Callable[[str], None],
     ) -> None:
         self._server = server
         self._timeout_s = timeout_s
         self._on_tools_changed = on_tools_changed
+        self._tell = tell
+        self._has_junk = False
         self._last_words = LastWords()
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
@@ -172,7 +205,13 @@ class _Session:
 
     async def _live(self) -> None:
         try:
-            watch = Watch(self._on_message, on_end=self._stop.set, last_words=self._last_words)
+            watch = Watch(
+                self._on_message,
+                on_end=self._stop.set,
+                on_junk=self._on_junk,
+                on_unusable=self._on_unusable,
+                last_words=self._last_words,
+            )
             async with connected(self._server, watch, timeout_s=self._timeout_s) as client:
                 self._ready.set_result(client)
                 listening = asyncio.create_task(self._listen(client))
@@ -191,6 +230,17 @@ class _Session:
     async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             self._on_tools_changed()
+
+    def _on_junk(self, line: bytes) -> None:
+        if self._has_junk:
+            return
+        self._has_junk = True
+        shown = line[:_SHOWN_BYTES].decode("utf-8", "replace").rstrip()
+        self._tell(f"writes lines that are no messages, such as {shown!r}; they are passed over")
+
+    def _on_unusable(self, tool: Unusable) -> None:
+        name, problem = tool
+        self._tell(f"lists a tool that cannot be used, {name}: {problem}; it is left out")
 
     async def _listen(self, client: Client) -> None:
         """Asks to be told of new tools, where servers tell only who asks: since protocol version 2026-07-28."""

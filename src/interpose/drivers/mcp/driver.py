@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, Unpack
 import mcp_types as types
 
 from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthcheck, Tool, ToolDriver
-from interpose.contracts.errors import ConfigError, ToolError
+from interpose.contracts.errors import ConfigError, InterposeError, ToolError
 from interpose.contracts.sheet import DriverBinding, DriverMeta
 from interpose.drivers.hosted import DriverOptions, HostedDriver
 from interpose.drivers.mcp.connection import Connection
@@ -20,6 +20,7 @@ from interpose.drivers.mcp.loop import LoopThread
 from interpose.drivers.mcp.results import plain, told
 from interpose.drivers.mcp.servers import HttpServer, StdioServer
 from interpose.drivers.naming import tool_name
+from interpose.kernel.boundary import fault_line
 
 Results: TypeAlias = Literal["text", "json"]
 
@@ -89,7 +90,7 @@ class McpTools(ToolDriver, SupportsHealthcheck):
         self._server = server
         self._results: Results = results
         self._limits = limits or McpLimits()
-        self._thread = LoopThread(f"mcp-{name}")
+        self._thread = LoopThread(f"mcp-{name}", f"the MCP server {name!r}")
         self._connection: Connection | None = None
         self._listing: _Listing | None = None
         self._is_fetching = False
@@ -120,11 +121,13 @@ class McpTools(ToolDriver, SupportsHealthcheck):
         return self._shaped(tool_name, await self._thread.run_async(self._called(tool_name, arguments)))
 
     def healthcheck(self) -> Health:
-        """Whether the server lists its tools, within the time limits."""
+        """Whether the server lists its tools, within the time limits. Never raises, after `close` neither."""
         try:
             listing = self._thread.run(self._fetch())
-        except ToolError as error:
+        except InterposeError as error:
             return Health(HealthStatus.ERROR, str(error))
+        except Exception as error:  # noqa: BLE001 - a health check reports what is wrong, whatever it is
+            return Health(HealthStatus.ERROR, f"the MCP server {self._name!r}: {fault_line(error)}")
         return Health(HealthStatus.OK, f"{len(listing.tools)} tools")
 
     def close(self) -> None:

@@ -17,10 +17,14 @@ _LAST_WORDS_S: Final = 1.0
 
 
 class LoopThread:
-    """Starts with the first coroutine, ends with `close`. Any thread and any other event loop may use it."""
+    """Starts with the first coroutine, ends with `close`. Any thread and any other event loop may use it.
 
-    def __init__(self, name: str) -> None:
+    `shown` is whose loop it is, for people.
+    """
+
+    def __init__(self, name: str, shown: str) -> None:
         self._name = name
+        self._shown = shown
         self._changing = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -32,14 +36,21 @@ class LoopThread:
         try:
             return future.result()
         except CancelledError as error:
-            raise MisuseError(f"{self._name} was closed while it worked") from error
+            raise MisuseError(f"{self._shown} was closed while it worked") from error
         except BaseException:
             future.cancel()
             raise
 
     async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, awaited; a cancelled caller cancels the work."""
-        return await asyncio.wrap_future(self._submit(work))
+        future = self._submit(work)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise MisuseError(f"{self._shown} was closed while it worked") from error
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Lets `work` run and waits for nothing; when the thread is closed it does not run."""
@@ -67,7 +78,7 @@ class LoopThread:
         with self._changing:
             if self._is_closed:
                 work.close()
-                raise MisuseError(f"{self._name} is closed")
+                raise MisuseError(f"{self._shown} was closed")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=_serve, args=(self._loop,), name=self._name, daemon=True)

@@ -1,7 +1,6 @@
 """Where an MCP server is, and how a connection to it is opened."""
 
-import asyncio
-import os
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,11 +9,15 @@ from types import TracebackType
 from typing import Final, Self
 
 import httpx2
+import mcp_types as types
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
+
+from interpose.drivers.mcp.listing import Unusable, sorted_out
+from interpose.drivers.mcp.process import Program, running
 
 _LAST_WORDS_BYTES: Final = 2_000
 _LAST_WORDS_CHARS: Final = 300
@@ -61,10 +64,20 @@ class LastWords:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Who is told what happens on a connection: messages, its end, the server's last words."""
+    """Who is told what happens on a connection: messages, its end, and what of it was of no use.
+
+    Attributes:
+        on_message: notifications of the server.
+        on_end: the server has gone.
+        on_junk: a line that is no message.
+        on_unusable: a tool that is left out of a listing, and why.
+        last_words: the end of what the server wrote to its standard error.
+    """
 
     on_message: MessageHandlerFnT
     on_end: Callable[[], None]
+    on_junk: Callable[[bytes], None]
+    on_unusable: Callable[[Unusable], None]
     last_words: LastWords
 
 
@@ -73,45 +86,56 @@ async def connected(server: StdioServer | HttpServer, watch: Watch, *, timeout_s
     """A client after its handshake; the program or the connection ends with the block."""
     async with AsyncExitStack() as stack:
         if isinstance(server, StdioServer):
-            errors = stack.enter_context(_Errors(watch.last_words))
-            transport = stdio_client(
-                StdioServerParameters(
-                    command=server.command, args=list(server.args), env=dict(server.env), cwd=server.cwd
-                ),
-                errlog=errors.file,
-            )
+            transport = _started(server, watch)
         else:
             http = httpx2.AsyncClient(
                 headers=dict(server.headers), timeout=httpx2.Timeout(timeout_s, read=max(timeout_s, _HTTP_READ_S))
             )
             await stack.enter_async_context(http)
             transport = streamable_http_client(server.url, http_client=http)
-        yield await stack.enter_async_context(
-            Client(_watched(transport, watch.on_end), read_timeout_seconds=timeout_s, message_handler=watch.on_message)
+        client = Client(
+            _watched(transport, watch, lambda: client.protocol_version),
+            read_timeout_seconds=timeout_s,
+            message_handler=watch.on_message,
         )
+        yield await stack.enter_async_context(client)
+
+
+def _started(server: StdioServer, watch: Watch) -> AbstractAsyncContextManager[TransportStreams]:
+    if sys.platform == "win32":  # no process groups: the SDK's job objects end what belongs to a server
+        return stdio_client(
+            StdioServerParameters(command=server.command, args=list(server.args), env=dict(server.env), cwd=server.cwd)
+        )
+    program = Program(server.command, server.args, server.env, server.cwd)
+    return running(program, on_words=watch.last_words.add, on_junk=watch.on_junk)
 
 
 @asynccontextmanager
 async def _watched(
-    transport: AbstractAsyncContextManager[TransportStreams], on_end: Callable[[], None]
+    transport: AbstractAsyncContextManager[TransportStreams], watch: Watch, version: Callable[[], str]
 ) -> AsyncIterator[TransportStreams]:
     async with transport as (read, write):
-        yield _WatchedStream(read, on_end), write
+        yield _WatchedStream(read, watch, version), write
 
 
 class _WatchedStream:
-    """A stream that says when it has ended, so that a server's death is known before the next call."""
+    """A stream that says when it has ended, so that a server's death is known before the next call, and that leaves
+    out of listings what would make them unreadable.
+    """
 
-    def __init__(self, stream: ReadStream[SessionMessage | Exception], on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, stream: ReadStream[SessionMessage | Exception], watch: Watch, version: Callable[[], str]
+    ) -> None:
         self._stream = stream
-        self._on_end = on_end
+        self._watch = watch
+        self._version = version
 
     @property
     def last_context(self) -> object:
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        return await self._stream.receive()
+        return self._readable(await self._stream.receive())
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -121,9 +145,9 @@ class _WatchedStream:
 
     async def __anext__(self) -> SessionMessage | Exception:
         try:
-            return await self._stream.__anext__()
+            return self._readable(await self._stream.__anext__())
         except StopAsyncIteration:
-            self._on_end()
+            self._watch.on_end()
             raise
 
     async def __aenter__(self) -> Self:
@@ -135,29 +159,14 @@ class _WatchedStream:
     ) -> bool | None:
         return await self._stream.__aexit__(kind, error, trace)
 
+    def _readable(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        if isinstance(item, Exception) or not isinstance(item.message, types.JSONRPCResponse):
+            return item
+        result = item.message.result
+        if "content" in result or not isinstance(result.get("tools"), list):
+            return item  # a tool's own result may well have a field of that name
 
-class _Errors:
-    """A pipe for a program's standard error, read by the running loop."""
-
-    def __init__(self, last_words: LastWords) -> None:
-        self._last_words = last_words
-        self._reader, writer = os.pipe()
-        os.set_blocking(self._reader, False)
-        self.file = os.fdopen(writer, "w")
-
-    def __enter__(self) -> "_Errors":
-        asyncio.get_running_loop().add_reader(self._reader, self._read)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._read()
-        asyncio.get_running_loop().remove_reader(self._reader)
-        os.close(self._reader)
-        self.file.close()
-
-    def _read(self) -> None:
-        try:
-            while data := os.read(self._reader, 65_536):
-                self._last_words.add(data)
-        except BlockingIOError:
-            return
+        result["tools"], unusable = sorted_out(result, self._version())
+        for each in unusable:
+            self._watch.on_unusable(each)
+        return item
