@@ -424,6 +424,15 @@ def test_an_edit_of_a_file_that_is_too_large_leaves_it_alone(root: Path) -> None
     assert names(root) == ["large.txt"]
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs files that do not tell their size")
+def test_a_file_that_hides_its_size_is_never_cut_in_silence() -> None:
+    """What is there counts, not what the file system says of it."""
+    tools = FilesystemTools("/proc/self", limits=FilesystemLimits(read_bytes=10), read_only=True)
+
+    with pytest.raises(ToolError, match="it has 11 bytes and at most 10 are read at once"):
+        tools.execute_tool("read_file", {"path": "limits"})
+
+
 @pytest.mark.parametrize("size", [99, 100, 101])
 def test_an_edit_never_loses_what_it_did_not_replace(root: Path, size: int) -> None:
     """Around the limit an edit either keeps every other byte or does nothing."""

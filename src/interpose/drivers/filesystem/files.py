@@ -31,16 +31,16 @@ def read_text(
         folder.open_file(place, os.O_RDONLY) as descriptor,
         open(descriptor, "rb", closefd=False) as file,
     ):
-        size = os.fstat(descriptor).st_size
-        whole = offset == 1 and limit is None
-        if whole and size > limits.read_bytes:
+        if offset != 1 or limit is not None:
+            return _slice(file, place.shown, limits, offset, limit)
+        data = file.read(limits.read_bytes + 1)
+        if len(data) > limits.read_bytes:
+            size = max(os.fstat(descriptor).st_size, len(data))
             raise ToolError(
                 f"{place.shown}: it has {size:,} bytes and at most {limits.read_bytes:,} are read at once; "
                 "give offset (the first line, from 1) and limit (how many lines)"
             )
-        if whole:
-            return _decoded(file.read(limits.read_bytes), place.shown)
-        return _slice(file, place.shown, limits, offset, limit)
+        return _decoded(data, place.shown)
 
 
 def write_text(

@@ -71,8 +71,8 @@ class ShellTools(ToolDriver):
     `run_command` takes a line for /bin/sh, `execute_command` a program and its arguments; without `command_strings`
     there is only the latter. A command gets the variables of `PASSED_ENV` and `pass_env` from this program, and those
     of `env`. One that takes too long is killed, and the result says so; `running` says which processes are killed with
-    it, and which are not. A failing exit code is a result as well. Raises ToolError for what cannot be started, ValueError for an unknown tool, ConfigError when
-    `root` is no folder. Any thread may call, many at once.
+    it, and which are not. A failing exit code is a result as well. Raises ToolError for what cannot be started,
+    ValueError for an unknown tool, ConfigError when `root` is no folder. Any thread may call, many at once.
     """
 
     meta = DriverMeta(
