@@ -1,6 +1,7 @@
 """Reading calls from replies of every shape, also while they are being received."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from interpose.drivers.calls import ProposedCall, calls_in_text, is_whole_call, 
 from interpose.drivers.extraction import AnthropicExtraction
 from interpose.drivers.prompts import PromptStrategy
 from tests.drivers.making import Leaf, anthropic_message, call_text, openai_message
+
+SECONDS_OF_NOISE = 0.2
 
 PROMPTS = PromptStrategy.default()
 JSON_VALUES = st.recursive(
@@ -110,14 +113,26 @@ def test_a_call_alone_needs_no_arguments() -> None:
 
 @given(ARGUMENTS, st.data())
 def test_no_prefix_of_a_text_runs_while_streaming(arguments: dict[str, Any], data: st.DataObject) -> None:
-    """Nothing before the last brace; the whole runs once; until then the text might be a call."""
+    """Nor does the whole, as another call may follow, until a reason says that it ended; it might be a call."""
     text = call_text("echo", **arguments)
     cut = data.draw(st.integers(0, len(text) - 1))
     assert runs_of(text[:cut], streaming=True) == []
     assert not is_whole_call(text[:cut], PROMPTS)
     assert cut == 0 or might_be_call(text[:cut], PROMPTS)
-    assert runs_of(text, streaming=True) == [("echo", arguments)]
-    assert runs_of(text + " and", streaming=True) == []
+    assert is_whole_call(text, PROMPTS)
+    assert runs_of(text, streaming=True) == []
+    for reason in ("finish_reason", "stop_reason"):
+        ended = {"role": "assistant", "content": text, reason: "stop"}
+        assert runs_of(ended, streaming=True) == [("echo", arguments)]
+        assert runs_of({**ended, reason: None}, streaming=True) == []
+
+
+def test_a_text_of_several_calls_that_is_being_received_runs_each_once() -> None:
+    """Whatever pieces it comes in: nothing runs until it is given whole."""
+    text = call_text("echo", text="a") + call_text("fail")
+    early = [run for cut in range(len(text) + 1) for run in runs_of(text[:cut], streaming=True)]
+    assert early == []
+    assert runs_of(text) == [("echo", {"text": "a"}), ("fail", {})]
 
 
 @pytest.mark.parametrize(
@@ -182,3 +197,63 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
     calls_in_text(text, PROMPTS)
     might_be_call(text, PROMPTS)
     is_whole_call(text, PROMPTS)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        '"abc',
+        '"abc\\',
+        '"\\u12',
+        "",
+        "tru",
+        "-",
+        "1.",
+        "1e",
+        "[",
+        "[1, ",
+        '{"a',
+        '{"a":',
+        '{"a": {"tool": "echo"}, "b": "',
+    ],
+)
+def test_a_call_that_is_cut_off_behind_prose_is_no_answer(end: str) -> None:
+    """The model is told to write it again, and nothing inside of it runs."""
+    for before in ("Okay: ", call_text("echo") + " and ", "```json\n", '{"a": 1} {"b": x} '):
+        calls = calls_in_text(f'{before}{{"tool": "fail", "arguments": {{"r": {end}', PROMPTS)
+        assert [call.problem for call in calls[:-1]] == [None] * (len(calls) - 1)
+        assert (calls[-1].tool_name, calls[-1].problem) == ("fail", "it is not JSON, or not complete")
+
+
+def test_what_stands_behind_an_unreadable_call_may_be_a_part_of_it() -> None:
+    """So it does not run; a mention of a call in an answer stays an answer."""
+    broken = '{"tool": "fail", "arguments": {"text": bad, "x": ' + call_text("echo") + "}}"
+    (call,) = calls_in_text(f"So: {broken}", PROMPTS)
+    assert (call.tool_name, call.problem) == ("fail", "it is not JSON, or not complete")
+    assert calls_in_text('Write {"tool": "name", ...} to call one.', PROMPTS) == ()
+
+
+def test_no_number_of_other_objects_hides_a_call() -> None:
+    """Whole ones are passed over; among too many broken ones the model is told to write the call again."""
+    other = '{"a": 1} '
+    assert [call.tool_name for call in calls_in_text(other * 5000 + call_text("echo"), PROMPTS)] == ["echo"]
+    assert calls_in_text(other * 5000, PROMPTS) == ()
+    nested = '{"a": ' * 20_000
+    (call,) = calls_in_text(nested + "x " + call_text("echo"), PROMPTS)
+    assert call.problem == "there are too many broken JSON objects in the text to find the call"
+    assert calls_in_text(nested, PROMPTS) == ()
+
+
+@pytest.mark.parametrize(
+    "piece", ['{"a": ', '{"a": {"b" ', '{"a', '{"tool" ', '{"a": [', '{"name": "', "{" + " " * 9, "```{"]
+)
+def test_hostile_texts_take_time_that_grows_with_their_length_alone(piece: str) -> None:
+    """Four times the openings that never close take about four times as long, not sixteen times."""
+
+    def seconds(chars: int) -> float:
+        text = piece * (chars // len(piece)) + call_text("echo")
+        started = time.process_time()
+        calls_in_text(text, PROMPTS)
+        return time.process_time() - started
+
+    assert seconds(400_000) < 10 * seconds(100_000) + SECONDS_OF_NOISE

@@ -193,7 +193,8 @@ class Driver(ABC):
     def process_llm_response(self, llm_response: str | JsonObject, *, streaming: bool = False) -> DriverResponse:
         """Runs the calls in a reply. Errors of tools and middlewares are in the response, not raised.
 
-        With `streaming` the reply may be a prefix: nothing runs until it is complete. Any thread, many at once.
+        With `streaming` the reply may be a prefix: nothing runs unless it says itself that it is complete, so no call
+        of a reply runs twice. Any thread, many at once.
         """
 
 
@@ -208,7 +209,10 @@ class SupportsStreaming(ABC):
 
     @abstractmethod
     def is_complete_tool_call(self, text: str) -> bool:
-        """Whether the text is a whole call that nothing could continue."""
+        """Whether the text so far is a whole call, so that it can be told that one is coming.
+
+        Another call may follow until the stream ends, so nobody acts on it before.
+        """
 
 
 class SupportsNativeTools(ABC):

@@ -4,6 +4,7 @@ Knows: where such an object starts and ends, which fields make it a call, why it
 Does not know: which tools exist, APIs. Nothing is guessed: what two parsers may read differently is a problem.
 """
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -14,10 +15,17 @@ from interpose.contracts.json import Json, JsonObject
 from interpose.drivers.prompts import PromptStrategy
 from interpose.wire.strictjson import read_arguments
 
-_CANDIDATES_MAX = 1000
-"""Openings of objects that are looked at in one text."""
+_LOOKS = 20
+"""How often each character may be looked at, on average, in openings that turn out to be no objects."""
+_LOOKS_LEAST = 100_000
+_BEHIND_CHARS = 20_000
+"""How much text may stand before an opening: an error of the decoder counts the lines of all of it."""
+_DEEP_CHARS = 5_000
+"""What is looked at, about, in an object that nests too deep."""
 
 _OBJECT = re.compile(r'\{\s*"')
+_AT_THE_END = re.compile(r"\s*+(?:tru|tr|t|fals|fal|fa|f|nul|nu|n|[eE][+-]?|-|\.)?+\s*+\Z")
+"""What is left of a text that was cut off inside of a value which is no string."""
 _BEGUN = re.compile(r'\{\s*(?:"\w{0,40})?\Z')
 _DECODER = json.JSONDecoder()
 
@@ -74,9 +82,13 @@ def call_in(found: JsonObject, prompts: PromptStrategy) -> ProposedCall | None:
 
 
 def calls_in_text(text: str, prompts: PromptStrategy) -> tuple[ProposedCall, ...]:
-    """Every call in a text, in order; objects inside of other objects are no calls."""
+    """Every call in a text, in order; objects inside of other objects are no calls.
+
+    One that the end of the text cuts off, or that cannot be read and stands before another one, is a call with a
+    problem, and so is a text with so many broken objects that a call in it could be missed.
+    """
     for form in dict.fromkeys((text, prompts.healed(text))):
-        if calls := tuple(_calls(form, prompts)):
+        if calls := _calls(form, prompts):
             return calls
     return _broken(prompts.healed(text), prompts)
 
@@ -90,7 +102,7 @@ def might_be_call(partial: str, prompts: PromptStrategy) -> bool:
 
 
 def is_whole_call(text: str, prompts: PromptStrategy) -> bool:
-    """Whether the whole text is one closed object that is a call: nothing could continue it."""
+    """Whether the whole text is one closed object that is a call. More calls may follow while it is being received."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -114,36 +126,101 @@ def _shown(value: Json) -> str:
     return "null" if value is None else f"a value of type {type(value).__name__}"
 
 
-def _calls(text: str, prompts: PromptStrategy) -> Iterator[ProposedCall]:
-    for source, found in _objects(text):
-        call = call_in(found, prompts)
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Where a JSON object opens in a text, and what became of reading it.
+
+    Attributes:
+        text: the text from some place before the object.
+        start: of the object in that text.
+        source: the text that it was written as.
+        value: the object; None when it cannot be read.
+        cut_off: whether it cannot be read because the text ends.
+        given_up: from here on nothing was looked at.
+    """
+
+    text: str
+    start: int
+    source: str = ""
+    value: dict[str, Any] | None = None
+    cut_off: bool = False
+    given_up: bool = False
+
+
+def _calls(text: str, prompts: PromptStrategy) -> tuple[ProposedCall, ...]:
+    calls: list[ProposedCall] = []
+    unread: ProposedCall | None = None
+    for piece in _pieces(text):
+        if piece.given_up:
+            return (*calls, _OVERLOOKED) if _mentions_call(piece.text[piece.start :], prompts) else tuple(calls)
+        if piece.value is None:
+            begun = _begun_call(piece.text, piece.start, prompts)
+            if begun is not None and piece.cut_off:
+                return (*calls, begun)
+            unread = unread or begun
+            continue
+        call = call_in(piece.value, prompts)
         if call is None:
             continue
-        _, problem = read_arguments(source)
-        yield call if problem is None else ProposedCall(None, call.tool_name, {}, problem)
+        if unread is not None:  # this one may be a part of it
+            return (*calls, unread)
+        _, problem = read_arguments(piece.source)
+        calls.append(call if problem is None else ProposedCall(None, call.tool_name, {}, problem))
+    return tuple(calls)
 
 
-def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each JSON object that is not inside of another one, with the text it was written as."""
-    position = 0
-    for _ in range(_CANDIDATES_MAX):
-        opening = _OBJECT.search(text, position)
-        if opening is None:
+def _pieces(text: str) -> Iterator[_Piece]:
+    """Each JSON object that is not inside of another one, in time that grows with the text alone."""
+    position, looks = 0, _LOOKS * len(text) + _LOOKS_LEAST
+    while (opening := _OBJECT.search(text, position)) is not None:
+        start = opening.start()
+        if start > _BEHIND_CHARS:
+            text, start = text[start:], 0
+        if looks < 0:
+            yield _Piece(text, start, given_up=True)
             return
         try:
-            found, end = _DECODER.raw_decode(text, opening.start())
+            found, position = _DECODER.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            cut_off = _is_cut_off(text, error)
+            looks -= (len(text) if cut_off else error.pos) - start
+            position = start + 1
+            yield _Piece(text, start, cut_off=cut_off)
         except (ValueError, RecursionError):
-            position = opening.start() + 1
-            continue
-        yield text[opening.start() : end], found
-        position = end
+            looks -= min(len(text) - start, _DEEP_CHARS)
+            position = start + 1
+            yield _Piece(text, start)
+        else:
+            yield _Piece(text, start, text[start:position], found)
+
+
+def _is_cut_off(text: str, error: json.JSONDecodeError) -> bool:
+    return error.msg.startswith(("Unterminated string", "Invalid \\uXXXX")) or bool(_AT_THE_END.match(text, error.pos))
+
+
+def _mentions_call(text: str, prompts: PromptStrategy) -> bool:
+    named = any(f'"{field}"' in text for field in prompts.tool_fields)
+    may_be_named = any(f'"{field}"' in text for field in prompts.tool_fields_next_to_arguments)
+    return named or (may_be_named and any(f'"{field}"' in text for field in prompts.argument_fields))
+
+
+def _begun_call(text: str, start: int, prompts: PromptStrategy) -> ProposedCall | None:
+    """The call that an object which cannot be read was to be, judged by its first field."""
+    named = _begins_as(prompts.tool_fields).match(text, start)
+    return None if named is None else ProposedCall(None, named[1], {}, _UNREAD)
+
+
+@functools.lru_cache(maxsize=64)
+def _begins_as(fields: tuple[str, ...]) -> re.Pattern[str]:
+    names = "|".join(map(re.escape, fields))
+    return re.compile(rf'\{{\s*"(?:{names})"\s*:\s*"([^"\\]+)"')
 
 
 def _broken(text: str, prompts: PromptStrategy) -> tuple[ProposedCall, ...]:
     """A text that begins as a call and cannot be read is a call with a problem, not an answer for the person."""
-    fields = "|".join(re.escape(field) for field in prompts.tool_fields)
-    named = re.match(rf'\s*\{{\s*"(?:{fields})"\s*:\s*"([^"\\]+)"', text)
-    if named is None:
-        return ()
+    begun = _begun_call(text, len(text) - len(text.lstrip()), prompts)
+    return () if begun is None else (begun,)
 
-    return (ProposedCall(None, named[1], {}, "it is not JSON, or not complete"),)
+
+_UNREAD = "it is not JSON, or not complete"
+_OVERLOOKED = ProposedCall(None, "", {}, "there are too many broken JSON objects in the text to find the call")

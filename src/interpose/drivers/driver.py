@@ -152,14 +152,17 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         return might_be_call(partial, self.prompts)
 
     def is_complete_tool_call(self, text: str) -> bool:
-        """Whether the text is one whole call and nothing else."""
+        """Whether the text so far is one whole call and nothing else; another may follow until the stream ends."""
         return is_whole_call(text, self.prompts)
 
     def process_llm_response(self, llm_response: Reply | None, *, streaming: bool = False) -> DriverResponse:
         """Runs the calls in a reply, a text or a message, and says what the model is to be told.
 
         A call that fails, in the tool or in a middleware, is in the response; what is no Exception is raised. With
-        `streaming` nothing runs before the reply is whole. Raises MisuseError for what is neither text nor object.
+        `streaming` nothing runs before the reply is whole, which a message tells by its `finish_reason` or
+        `stop_reason` and a bare text never: give that without `streaming` once the stream has ended.
+
+        Raises MisuseError for what is neither text nor object.
         """
         running = self._steps(llm_response, streaming=streaming)
         try:

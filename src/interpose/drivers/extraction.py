@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from interpose.contracts.json import JsonObject
-from interpose.drivers.calls import ProposedCall, call_in, calls_in_text, is_whole_call, proposed, with_last_cut_off
+from interpose.drivers.calls import ProposedCall, call_in, calls_in_text, proposed, with_last_cut_off
 from interpose.drivers.prompts import PromptStrategy
 
 Reply: TypeAlias = str | JsonObject
@@ -122,8 +122,8 @@ class TextExtraction(ExtractionStrategy):
     """Text, or a message whose content is text: calls are the JSON objects in it. It owns what nobody else did."""
 
     def read(self, reply: Reply, prompts: PromptStrategy, *, streaming: bool) -> tuple[ProposedCall, ...] | None:
-        """Every call in the text; it is whole when it is one closed call object and nothing else."""
-        if streaming and not (isinstance(reply, str) and is_whole_call(reply, prompts)):
+        """Every call in the text. A bare text never tells that nothing follows; a message says so by its reason."""
+        if streaming and (isinstance(reply, str) or not (reply.get("finish_reason") or reply.get("stop_reason"))):
             return ()
         return calls_in_text(_text(reply), prompts)
 
