@@ -127,3 +127,9 @@ def test_memory(benchmark: BenchmarkFixture) -> None:
     benchmark.extra_info["bytes per registration, table and index"] = (both - own) // size
     print(f"\nmemory per registration: itself {own // size} bytes, table and index {(both - own) // size} bytes")
     benchmark(made.run_hook, CALL)
+
+
+if __name__ == "__main__":
+    raise SystemExit(
+        "run it as `make bench`, or: python -m pytest benchmarks/effects.py -o addopts= -o python_files='*.py'"
+    )

@@ -102,3 +102,14 @@ def test_the_journal_of_nobody_says_so(tmp_path: Path, environ: dict[str, str]) 
 
         assert done.returncode == 2
         assert "interpose demo" in done.stderr
+
+
+def test_doctor_names_variables_that_count_for_nothing(tmp_path: Path, environ: dict[str, str]) -> None:
+    """A variable whose value cannot be used is told, with what is possible; judging goes on with the next layer."""
+    odd = {"INTERPOSE_HOOK_BUDGET_WINDOW": "99999999999999999999", "INTERPOSE_RIGOR": "zz"}
+
+    done = interpose("doctor", cwd=tmp_path, env=environ | odd)
+
+    assert done.returncode == 1
+    assert "INTERPOSE_HOOK_BUDGET_WINDOW" in done.stdout
+    assert "INTERPOSE_RIGOR" in done.stdout

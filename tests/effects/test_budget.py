@@ -148,7 +148,7 @@ def test_counts_from_the_environment() -> None:
         {prefix + "WARMUP_CALLS": "0", prefix + "WINDOW": "7", prefix + "THRESHOLD": "1.5", prefix + "MS": " "}
     )
     assert (settings.warmup_calls, settings.window, settings.threshold) == (0, 7, 3)
-    assert bad == (BadSetting(prefix + "THRESHOLD", "1.5", "a whole number, at least 1"),)
+    assert bad == (BadSetting(prefix + "THRESHOLD", "1.5", "a whole number from 1 to 1000000"),)
 
 
 def test_many_threads_lose_no_sample() -> None:

@@ -174,7 +174,20 @@ _SEARCH: Final = Tool(
     "search",
     {"pattern": ("pattern",), "query": ("query",), "path": (*_PATH, "directory"), "glob": ("glob", "include")},
 )
-_AGENT: Final = Tool("agent", {"task": ("task", "prompt"), "description": ("description",)})
+_WHO_AND_HOW: Final[Fields] = {
+    "kind": ("subagent_type", "agent", "agent_id", "agentId"),
+    "model": ("model",),
+    "cwd": ("cwd",),
+    "target": ("target",),
+    "profile": ("profile",),
+    "runtime": ("runtime",),
+    "toolProfile": ("toolProfile", "tool_profile"),
+    "thinkingLevel": ("thinkingLevel", "thinking_level"),
+    "memorySection": ("memorySection", "memory_section"),
+    "requiredCapabilities": ("requiredCapabilities", "required_capabilities"),
+}
+"""What makes the same task another one: who does it, and with what."""
+_AGENT: Final = Tool("agent", {"task": ("task", "prompt"), "description": ("description",), **_WHO_AND_HOW})
 
 PROCESS: Final[Mapping[str, Tool]] = {
     "shell": _SHELL,

@@ -19,8 +19,10 @@ from interpose.assembly.runtime import Runtime
 from interpose.assembly.settings import load_settings
 from interpose.cli.output import console, counted, in_force, print_json
 from interpose.contracts.errors import InterposeError
+from interpose.effects.budget import settings_from_environment
 from interpose.gateway.server import ThreadedServer
 from interpose.guards.canary import CANARY_REASON, CANARY_TOOL
+from interpose.guards.settings import guard_settings
 from interpose.journal.query import Filter, JournalReader
 from interpose.testing.upstream import Reply, ScriptedUpstream, Text, ToolUse
 
@@ -86,6 +88,10 @@ def _guarded(name: str, look: Callable[[], Finding]) -> Finding:
 
 def _settings(folders: Folders) -> Finding:
     settings = load_settings(folders)
+    ignored = (*settings_from_environment(os.environ)[1], *guard_settings(os.environ)[1])
+    if ignored:
+        told = "; ".join(f"{one.variable}={one.value[:40]!r} is ignored" for one in ignored)
+        return Finding("settings", False, told, f"expected {ignored[0].expected}")
     changed = sum(origin != "default" for _, _, origin in settings.rows())
     return Finding("settings", True, f"read; {changed} differ from the defaults")
 

@@ -167,6 +167,10 @@ def settings_from_environment(environment: Mapping[str, str]) -> tuple[BudgetSet
     return settings, tuple(reader.bad)
 
 
+LARGEST_COUNT = 1_000_000
+"""The largest number of calls that a setting may name."""
+
+
 def percentile(samples: tuple[float, ...], percent: int) -> float:
     """The nearest-rank percentile; 0 of no samples."""
     if not samples:
@@ -199,9 +203,9 @@ class _EnvironmentReader:
         number = self._number(name)
         if number is None:
             return default
-        if number.is_integer() and number >= minimum:
+        if number.is_integer() and minimum <= number <= LARGEST_COUNT:
             return int(number)
-        self._refuse(name, f"a whole number, at least {minimum}")
+        self._refuse(name, f"a whole number from {minimum} to {LARGEST_COUNT}")
         return default
 
     def _number(self, name: str) -> float | None:

@@ -120,6 +120,16 @@ def registration_issues(registration: Registration) -> tuple[Issue, ...]:
         for name, value in evaluations.items()
         if value is not None and not callable(value)
     ]
+    plain: tuple[tuple[str, Any, type], ...] = (
+        ("fail_closed", registration.fail_closed, bool),
+        ("blocking", registration.blocking, bool),
+        ("description", registration.description, str),
+    )
+    issues += [
+        Issue(f"{where}.{name}", f"expected {kind.__name__}, found {_named(value)}")
+        for name, value, kind in plain
+        if not isinstance(value, kind)
+    ]
     if not any(evaluations.values()):
         issues.append(Issue(f"{where}.evaluate", "expected evaluate, evaluate_async or both, found neither"))
     if inspect.iscoroutinefunction(registration.evaluate):
