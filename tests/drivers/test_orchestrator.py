@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
+import re
 import threading
 from typing import Any
 
 import pytest
 
-from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthcheck
+from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthcheck, Tool
 from interpose.contracts.errors import UnknownToolError
 from interpose.contracts.tools import Arguments, CallNext, Linked, SupportsToolMiddleware, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async
@@ -262,3 +263,45 @@ def test_children_come_and_go_while_threads_call() -> None:
         thread.join(20)
     assert answers <= {"a__echo", "c__echo", "unknown"}
     assert "a__echo" in answers
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_names_that_no_api_takes_are_shortened_and_still_reach_their_tool(several: bool) -> None:
+    """Too long or with odd characters, alike but for their ends; the same names each time, also before any listing."""
+    odd = ["x" * 70 + "1", "x" * 70 + "2", "mail.send now", "mail/send now", "é", "echo"]
+
+    def host() -> Orchestrator:
+        leaf = Leaf(tools=[Tool(name, name) for name in odd], act=lambda name, arguments: name)
+        return Orchestrator({"inner": Orchestrator({"a": leaf, **({"b": Leaf()} if several else {})}), "z": Leaf()})
+
+    driver = host()
+    offered = [name for name in names(driver) if name.startswith("inner__")][: len(odd)]
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in offered)
+    assert len(set(names(driver))) == len(names(driver))
+    assert [driver.invoke_tool(name, {}) for name in offered] == odd
+    assert [driver.leaf_name(name) for name in offered] == odd
+    assert [host().execute_tool(name, {}) for name in offered] == odd
+
+
+def test_a_label_leaves_room_for_names() -> None:
+    """The limit is in the message; what is no text is no label."""
+    host = Orchestrator({"a" * 32: Leaf()})
+    with pytest.raises(ValueError, match="has 33 characters: 32 at most leave room for names"):
+        host.add_driver(Leaf(), label="a" * 33)
+    label: Any = 5
+    with pytest.raises(ValueError, match="5 is no label"):
+        host.add_driver(Leaf(), label=label)
+
+
+def test_a_child_that_lists_nonsense_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """With or without a list of its own; the log says what it listed."""
+
+    class Odd(BareLeaf):
+        def list_tools(self) -> Any:
+            return None
+
+    leaf = Leaf()
+    leaf.tools = [ECHO, ECHO]
+    assert names(Orchestrator({"odd": Odd(), "twice": leaf, "b": Leaf(tools=[ECHO])})) == ["b__echo"]
+    assert "Odd.list_tools returned None" in caplog.text
+    assert "Leaf.list_tools names 'echo' more than once" in caplog.text

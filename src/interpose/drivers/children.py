@@ -8,12 +8,12 @@ from typing import Any
 
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.tools import Arguments, SupportsToolMiddleware
-from interpose.drivers.driver import BaseDriver
+from interpose.drivers.driver import BaseDriver, listed_tools
 
 
 def tools_of(driver: ToolDriver) -> Sequence[Tool]:
     """The tools as the driver's list offers them; all of them where it has none."""
-    return driver.offered_tools() if isinstance(driver, SupportsToolMiddleware) else driver.list_tools()
+    return driver.offered_tools() if isinstance(driver, SupportsToolMiddleware) else listed_tools(driver)
 
 
 def leaf_of(driver: ToolDriver, tool_name: str) -> str:

@@ -196,16 +196,7 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         return chain
 
     def _listed(self) -> tuple[Tool, ...]:
-        listed: Any = self.list_tools()
-        tools = tuple(listed) if isinstance(listed, Iterable) else (listed,)
-        if not all(isinstance(tool, Tool) for tool in tools):
-            kind = type(self).__name__
-            raise MisuseError(f"{kind}.list_tools returned {listed!r:.200}: expected a sequence of Tool values")
-        if len({tool.name for tool in tools}) != len(tools):
-            names = [tool.name for tool in tools]
-            twice = ", ".join(sorted({repr(name) for name in names if names.count(name) > 1}))
-            raise MisuseError(f"{type(self).__name__}.list_tools names {twice} more than once: a name is one tool's")
-        return tools
+        return listed_tools(self)
 
     def _attempt(self, call_id: str) -> Attempt:
         tools = self._listed()
@@ -285,6 +276,20 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         finally:
             if attempt is not None:
                 attempt.forget()
+
+
+def listed_tools(driver: ToolDriver) -> tuple[Tool, ...]:
+    """What the driver lists; raises MisuseError naming it when these are no tools, or two have one name."""
+    listed: Any = driver.list_tools()
+    tools = tuple(listed) if isinstance(listed, Iterable) else (listed,)
+    kind = type(driver).__name__
+    if not all(isinstance(tool, Tool) for tool in tools):
+        raise MisuseError(f"{kind}.list_tools returned {listed!r:.200}: expected a sequence of Tool values")
+    if len({tool.name for tool in tools}) != len(tools):
+        names = [tool.name for tool in tools]
+        twice = ", ".join(sorted({repr(name) for name in names if names.count(name) > 1}))
+        raise MisuseError(f"{kind}.list_tools names {twice} more than once: a name is one tool's")
+    return tools
 
 
 def _ms_since(started: float) -> float:

@@ -4,27 +4,34 @@ Knows: which child a name belongs to, and that a child is reached through its ow
 do; it shows its own capabilities, not theirs.
 """
 
+import hashlib
 import logging
 import operator
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthcheck, Tool, ToolDriver
 from interpose.contracts.errors import UnknownToolError
 from interpose.contracts.sheet import DriverMeta
-from interpose.contracts.tools import Arguments, Linked, SupportsToolMiddleware, ToolMiddleware
+from interpose.contracts.tools import LABEL_END, Arguments, Linked, SupportsToolMiddleware, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async, leaf_of, tools_of
 from interpose.drivers.driver import BaseDriver
+from interpose.drivers.naming import NAME_MOST
 from interpose.drivers.prompts import PromptStrategy
 from interpose.kernel.boundary import fault_line, guarded
 
 _log = logging.getLogger(__name__)
 
-_SEPARATOR = "__"
+_SEPARATOR = LABEL_END
+_LABEL_MOST = 32
+_DIGEST_CHARS = 8
+_FITS = re.compile(rf"[A-Za-z0-9_-]{{1,{NAME_MOST}}}")
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
+_SHORTENED = re.compile(rf"_[0-9a-f]{{{_DIGEST_CHARS}}}\Z")
 _LABEL = re.compile(r"(?!.*__)[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9-])?")
 
 
@@ -32,9 +39,11 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
     """A driver made of labelled drivers; itself a driver, so orchestrators nest.
 
     With one child its tools keep their names; with several each is `label__name` and its description begins with
-    `[label]`. A child with a middleware list is reached through it, so no call gets past a list on its way. A child
-    without one is protected by the list of the orchestrator above it. A model that names an unknown tool is told which
-    there are.
+    `[label]`. A name that the APIs of models would refuse, for its length or its characters, gets one that they take:
+    as much of it as fits and a digest of the whole, the same each time.
+
+    A child with a middleware list is reached through it, so no call gets past a list on its way. A child without one is
+    protected by the list of the orchestrator above it. A model that names an unknown tool is told which there are.
 
     Children may be added and removed by any thread at any time; a call whose child has just left fails as unknown.
     """
@@ -54,7 +63,7 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
         self._changing = threading.Lock()
         self._children: Mapping[str, ToolDriver] = MappingProxyType({})
         # A child's tools and what they are called here, by label; replaced whole, and right whoever replaces it last.
-        self._named: Mapping[str, tuple[tuple[Tool, ...], tuple[Tool, ...]]] = {}
+        self._named: Mapping[tuple[str, str], _Named] = {}
         for label, driver in (drivers or {}).items():
             self.add_driver(driver, label=label)
 
@@ -71,14 +80,18 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
     def add_driver(self, driver: ToolDriver, *, label: str) -> None:
         """Adds a child. A middleware that is in both lists is told in the log: it will see each call twice.
 
-        Raises ValueError for a label that is taken or no label, or a driver that holds this one; TypeError for what is
-        no tool driver.
+        Raises ValueError for a label that is taken, too long or no label, or a driver that holds this one; TypeError
+        for what is no tool driver.
         """
         if not isinstance(driver, ToolDriver):
             raise TypeError(f"{driver!r} is no tool driver: expected list_tools() and execute_tool(name, arguments)")
-        if not _LABEL.fullmatch(label):
+        if not isinstance(label, str) or not _LABEL.fullmatch(label):
             raise ValueError(
                 f"{label!r} is no label: expected letters, digits, '-' and '_', without '__' and no '_' at either end"
+            )
+        if len(label) > _LABEL_MOST:
+            raise ValueError(
+                f"the label {label!r} has {len(label)} characters: {_LABEL_MOST} at most leave room for names"
             )
         if any(inner is self for inner in _tree(driver)):
             raise ValueError(f"the driver labelled {label!r} holds this orchestrator: calls would go in a circle")
@@ -106,10 +119,11 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
     def list_tools(self) -> Sequence[Tool]:
         """What every child offers, named for this level; nothing of one that cannot tell, which the log says."""
         children = self._children
-        if len(children) == 1:
-            return tuple(tool for label, driver in children.items() for tool in _offered(label, driver))
+        several = len(children) > 1
         return tuple(
-            tool for label, driver in children.items() for tool in self._labelled(label, _offered(label, driver))
+            tool
+            for label, driver in children.items()
+            for tool in self._named_here(label, _prefix(label, several=several), _offered(label, driver)).named
         )
 
     def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
@@ -145,19 +159,20 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
         ]
         return Health(worst, "; ".join(ill), parts)
 
-    def _labelled(self, label: str, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    def _named_here(self, label: str, prefix: str, tools: Sequence[Tool]) -> "_Named":
         """The tools under the names of this level; made once for as long as the child offers the same ones."""
         own = tuple(tools)
-        before, named = self._named.get(label, ((), ()))
-        if len(before) == len(own) and all(map(operator.is_, before, own)):
-            return named
+        before = self._named.get((label, prefix))
+        if before is not None and len(before.own) == len(own) and all(map(operator.is_, before.own, own)):
+            return before
 
-        named = tuple(
-            replace(tool, name=f"{label}{_SEPARATOR}{tool.name}", description=f"[{label}] {tool.description}")
-            for tool in own
+        made = _Named(
+            own,
+            tuple(_renamed(tool, _fitting(prefix + tool.name), f"[{label}] " if prefix else "") for tool in own),
+            {_fitting(prefix + tool.name): tool.name for tool in own},
         )
-        self._named = {**self._named, label: (own, named)}
-        return named
+        self._named = {**self._named, (label, prefix): made}
+        return made
 
     def _reach(self, tool_name: str, arguments: Arguments, call_id: str) -> Any:
         driver, name = self._resolved(tool_name)
@@ -170,13 +185,50 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
     def _resolved(self, tool_name: str) -> tuple[ToolDriver, str]:
         """The child and its own name of the tool."""
         children = self._children
-        if len(children) == 1:
-            return next(iter(children.values())), tool_name
-
-        label, separator, name = tool_name.partition(_SEPARATOR)
-        if not separator or label not in children:
+        several = len(children) > 1
+        label = tool_name.partition(_SEPARATOR)[0] if several else next(iter(children), "")
+        prefix = _prefix(label, several=several)
+        if label not in children or not tool_name.startswith(prefix):
             raise UnknownToolError(tool_name, (tool.name for tool in self.list_tools()))
-        return children[label], name
+
+        named = self._named.get((label, prefix))
+        if _SHORTENED.search(tool_name) and (named is None or tool_name not in named.names):
+            named = self._named_here(label, prefix, _offered(label, children[label]))
+        own = named.names.get(tool_name) if named is not None else None
+        return children[label], tool_name.removeprefix(prefix) if own is None else own
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Tools of a child.
+
+    Attributes:
+        own: as the child offers them.
+        named: as they are offered here.
+        names: what the child calls them, by their names here.
+    """
+
+    own: tuple[Tool, ...]
+    named: tuple[Tool, ...]
+    names: Mapping[str, str]
+
+
+def _prefix(label: str, *, several: bool) -> str:
+    return label + _SEPARATOR if several else ""
+
+
+def _fitting(name: str) -> str:
+    """The name, or one like it that every model's API takes."""
+    if _FITS.fullmatch(name):
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
+    return f"{_UNFIT.sub('_', name)[: NAME_MOST - _DIGEST_CHARS - 1]}_{digest}"
+
+
+def _renamed(tool: Tool, name: str, before: str) -> Tool:
+    if name == tool.name and not before:
+        return tool
+    return replace(tool, name=name, description=before + tool.description)
 
 
 def _offered(label: str, driver: ToolDriver) -> Sequence[Tool]:
