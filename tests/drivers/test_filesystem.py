@@ -405,7 +405,7 @@ def test_any_mixture_of_components_stays_inside(
     tools = FilesystemTools(place / "root")
 
     try:
-        read = tools.execute_tool("read_file", {"path": f"{place}/root/{path}" if absolute else path})
+        read = tools.execute_tool("read_file", {"path": f"{place / 'root'}/{path}" if absolute else path})
     except ToolError:
         return
     assert read != OUTSIDE

@@ -35,7 +35,7 @@ class HeldClock:
         return self.seconds
 
 
-def reader(root: str = "/work", home: str | None = "/home/somebody") -> CallReader:
+def reader(root: str = "/house", home: str | None = "/home/somebody") -> CallReader:
     """Reads calls of a workspace."""
     return CallReader(CommandReader(), root, home)
 

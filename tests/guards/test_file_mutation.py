@@ -15,9 +15,9 @@ PATCH = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** Add File: c\n*
 @pytest.mark.parametrize(
     ("tool", "args", "paths"),
     [
-        ("write", {"path": "a.txt", "content": "x"}, ("/work/a.txt",)),
+        ("write", {"path": "a.txt", "content": "x"}, ("/house/a.txt",)),
         ("edit", {"path": "../b", "old": "x", "new": "y"}, ("/b",)),
-        ("patch", {"patch": PATCH}, ("/work/a", "/work/b", "/work/c", "/work/d")),
+        ("patch", {"patch": PATCH}, ("/house/a", "/house/b", "/house/c", "/house/d")),
     ],
 )
 def test_file_tools_that_went_well_are_told(tool: str, args: Mapping[str, Any], paths: tuple[str, ...]) -> None:
@@ -59,7 +59,7 @@ def test_a_change_seen_at_two_mounts_is_told_once() -> None:
     registration = FileMutationObserver(reader=reader(), sink=told.append).registration()
     for path, call_id in (("a", "c1"), ("a", "c1"), ("b", "c1"), ("a", "c2"), ("a", None), ("a", None)):
         evaluated(registration, result("write", {"path": path}, call_id=call_id))
-    assert [one.paths[0] for one in told] == ["/work/a", "/work/b", "/work/a", "/work/a", "/work/a"]
+    assert [one.paths[0] for one in told] == ["/house/a", "/house/b", "/house/a", "/house/a", "/house/a"]
 
 
 def test_a_listener_that_fails_changes_nothing() -> None:

@@ -12,9 +12,9 @@ from tests.guards.making import call, reader
 @pytest.mark.parametrize(
     ("wire_name", "arguments", "written"),
     [
-        ("move_file", {"source": "kept.db", "destination": "b"}, {"/work/kept.db", "/work/b"}),
-        ("files__move_file", {"source": "kept.db", "destination": "b"}, {"/work/kept.db", "/work/b"}),
-        ("delete_file", {"path": "kept.db", "recursive": True}, {"/work/kept.db"}),
+        ("move_file", {"source": "kept.db", "destination": "b"}, {"/house/kept.db", "/house/b"}),
+        ("files__move_file", {"source": "kept.db", "destination": "b"}, {"/house/kept.db", "/house/b"}),
+        ("delete_file", {"path": "kept.db", "recursive": True}, {"/house/kept.db"}),
     ],
 )
 def test_moving_and_deleting_write_every_file_they_name(

@@ -17,7 +17,7 @@ EDIT = {"path": "src/a.py", "old": "x", "new": "y"}
 class Desk:
     """One assessor and what it decided."""
 
-    def __init__(self, root: Path | str = "/work", rigor: Rigor | None = None) -> None:
+    def __init__(self, root: Path | str = "/house", rigor: Rigor | None = None) -> None:
         self.decisions: list[FinishDecision] = []
         self.registration = FinishContract(
             reader=reader(str(root)), rigor=rigor, sink=self.decisions.append
@@ -46,8 +46,8 @@ def test_changed_files_without_proof_earn_one_reminder() -> None:
     assert [type(effect) for effect in effects] == [InjectReminder]
     assert isinstance(effects[0], InjectReminder)
     assert effects[0].severity == "warn"
-    assert "/work/src/a.py" in effects[0].message
-    assert desk.decisions == [FinishDecision("s1", "t1", "engage", "normal", ("/work/src/a.py",))]
+    assert "/house/src/a.py" in effects[0].message
+    assert desk.decisions == [FinishDecision("s1", "t1", "engage", "normal", ("/house/src/a.py",))]
 
 
 def test_high_rigor_carries_the_turn_on() -> None:

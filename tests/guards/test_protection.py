@@ -17,8 +17,8 @@ from interpose.guards.protection import (
     SqliteProtectionStore,
 )
 
-ONE = Artifact("/work/a", 1.5, "kept", "middleware", "npm test", 0)
-TWO = Artifact("/work/b", 2.0, "kept too", "user")
+ONE = Artifact("/house/a", 1.5, "kept", "middleware", "npm test", 0)
+TWO = Artifact("/house/b", 2.0, "kept too", "user")
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -42,7 +42,7 @@ def test_what_was_saved_is_loaded_by_session_and_path(store: ProtectionStore) ->
 
 def test_saving_a_known_path_replaces_its_record(store: ProtectionStore) -> None:
     """The newest record of a path is the one that counts."""
-    again = Artifact("/work/a", 9.0, "other reason", "session")
+    again = Artifact("/house/a", 9.0, "other reason", "session")
     store.save("s1", [ONE, TWO])
     store.save("s1", [again])
     store.save("s1", [])
@@ -98,7 +98,7 @@ def test_many_threads_may_save(tmp_path: Path) -> None:
     """Nothing is lost."""
     with closing(SqliteProtectionStore(tmp_path / "state.db")) as made:
         threads = [
-            threading.Thread(target=made.save, args=("s1", [Artifact(f"/work/{number}", 1.0, "kept", "user")]))
+            threading.Thread(target=made.save, args=("s1", [Artifact(f"/house/{number}", 1.0, "kept", "user")]))
             for number in range(16)
         ]
         for thread in threads:

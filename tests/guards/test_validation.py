@@ -28,10 +28,10 @@ def each(text: str) -> list[str]:
 @pytest.mark.parametrize("command", each(PROOF))
 def test_these_validate(command: str) -> None:
     """Tests, linters, builds and type checks, also behind others."""
-    assert validation_command(read_command(command, cwd="/work")) is not None
+    assert validation_command(read_command(command, cwd="/house")) is not None
 
 
 @pytest.mark.parametrize("command", each(NO_PROOF))
 def test_these_do_not(command: str) -> None:
     """Other commands, and words that only look like one."""
-    assert validation_command(read_command(command, cwd="/work")) is None
+    assert validation_command(read_command(command, cwd="/house")) is None

@@ -140,7 +140,7 @@ def test_nothing_an_agent_writes_makes_a_hook_raise(data: st.DataObject) -> None
     for raw in hooks:
         hook, _ = normalise(raw, Source("project", "hooks.yaml"))
         assert hook is not None
-        evaluate = registration_of(hook, Workspace("/work", "/home/ann"), READER).evaluate
+        evaluate = registration_of(hook, Workspace("/house", "/home/ann"), READER).evaluate
         assert evaluate is not None
         answer = evaluate(given_call, EvaluationContext())
         assert isinstance(answer, Unknown) or len(answer) < 2

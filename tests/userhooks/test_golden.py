@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def story(path: Path) -> str:
     """What loading the file says, a line each."""
-    loaded = load_user_hooks([HookFile("project", path)], root="/work", home="/home/ann")
+    loaded = load_user_hooks([HookFile("project", path)], root="/house", home="/home/ann")
     lines = [f"{issue.level}: {issue}".replace(str(path), "hooks.yaml") for issue in loaded.issues]
     lines.append("hooks: " + (", ".join(hook.id for hook in loaded.hooks) or "none"))
     if loaded.broken_files:

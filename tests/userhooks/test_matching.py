@@ -21,7 +21,7 @@ def ask(
     tool: str,
     arguments: dict[str, Any],
     *,
-    root: str = "/work",
+    root: str = "/house",
     cwd: str | None = None,
     agent: str | None = "process",
 ) -> str:
@@ -82,20 +82,20 @@ def test_commands_are_judged_by_their_words(command: str, answer: str) -> None:
 @pytest.mark.parametrize(
     ("agent", "tool", "arguments"),
     [
-        ("claude-code", "Read", {"file_path": "/work/.env"}),
-        ("claude-code", "Write", {"file_path": "/work/sub/../.env", "content": ""}),
+        ("claude-code", "Read", {"file_path": "/house/.env"}),
+        ("claude-code", "Write", {"file_path": "/house/sub/../.env", "content": ""}),
         ("claude-code", "Edit", {"file_path": ".env", "old_string": "a", "new_string": "b"}),
         ("claude-code", "MultiEdit", {"file_path": ".env", "edits": []}),
         ("claude-code", "Grep", {"pattern": "KEY", "path": ".env"}),
         ("claude-code", "Grep", {"pattern": "KEY", "glob": ".env"}),
         ("claude-code", "Bash", {"command": "cat .env"}),
-        ("codex", "exec_command", {"cmd": "cat .env", "workdir": "/work/sub"}),
+        ("codex", "exec_command", {"cmd": "cat .env", "workdir": "/house/sub"}),
         ("codex", "apply_patch", {"input": PATCH}),
-        ("gemini-cli", "read_file", {"absolute_path": "/work/.env"}),
+        ("gemini-cli", "read_file", {"absolute_path": "/house/.env"}),
         ("gemini-cli", "read_many_files", {"paths": ["src/a.py", ".env"]}),
         ("gemini-cli", "read_many_files", {"include": ["**/.env"]}),
         ("opencode", "read", {"filePath": ".env"}),
-        ("process", "read", {"filename": "file:///work/.env"}),
+        ("process", "read", {"filename": "file:///house/.env"}),
     ],
 )
 def test_one_path_rule_means_the_same_in_every_tool(agent: str, tool: str, arguments: dict[str, Any]) -> None:
@@ -204,10 +204,10 @@ def test_globs_of_a_reading_tool_are_what_they_find(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "answer"),
     [
-        ("fetch", {"url": "file:///work/.env"}, "found"),
-        ("fetch", {"url": "FILE:///work/sub/../.env"}, "found"),
-        ("web_fetch", {"prompt": "what is in file:///work/.env ?"}, "found"),
-        ("fetch", {"url": "file:///work/README.md"}, "not found"),
+        ("fetch", {"url": "file:///house/.env"}, "found"),
+        ("fetch", {"url": "FILE:///house/sub/../.env"}, "found"),
+        ("web_fetch", {"prompt": "what is in file:///house/.env ?"}, "found"),
+        ("fetch", {"url": "file:///house/README.md"}, "not found"),
         ("fetch", {"url": "https://example.org/.env"}, "not found"),
     ],
 )
@@ -237,9 +237,9 @@ def test_relative_paths_start_where_the_agent_is() -> None:
     rule = Matchers(path=("sub/secret.txt",))
 
     assert ask(rule, "read", {"path": "secret.txt"}) == "not found"
-    assert ask(rule, "read", {"path": "secret.txt"}, cwd="/work/sub") == "found"
-    assert ask(rule, "shell", {"command": "cat secret.txt", "cwd": "sub"}, cwd="/work") == "found"
-    assert ask(rule, "shell", {"command": "cat secret.txt", "cwd": "/work/sub"}) == "found"
+    assert ask(rule, "read", {"path": "secret.txt"}, cwd="/house/sub") == "found"
+    assert ask(rule, "shell", {"command": "cat secret.txt", "cwd": "sub"}, cwd="/house") == "found"
+    assert ask(rule, "shell", {"command": "cat secret.txt", "cwd": "/house/sub"}) == "found"
 
 
 def test_a_link_is_the_file_it_points_to(tmp_path: Path) -> None:
@@ -260,8 +260,8 @@ def test_tools_nobody_knows_are_asked_for_the_files_they_name() -> None:
     """MCP tools name files in the common fields; one that names none is no match."""
     rule = Matchers(path=(".env",))
 
-    assert ask(rule, "mcp__files__read", {"path": "/work/.env"}, agent="codex") == "found"
-    assert ask(rule, "mcp__files__move", {"source": "/work/.env", "destination": "x"}, agent="codex") == "found"
+    assert ask(rule, "mcp__files__read", {"path": "/house/.env"}, agent="codex") == "found"
+    assert ask(rule, "mcp__files__move", {"source": "/house/.env", "destination": "x"}, agent="codex") == "found"
     assert ask(rule, "mcp__files__list", {"depth": 3}, agent="codex") == "not found"
     assert ask(rule, "mcp__files__read", {"path": {"uri": "x"}}, agent="codex") == "unknown"
 
