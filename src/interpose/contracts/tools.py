@@ -56,6 +56,8 @@ class Call:
     `judged_digest` is the digest of the name and arguments that the policy judged, written by `PolicyMiddleware`;
     None while nobody has judged. `late_judge` is asked by a driver when what is about to run has another digest.
     `leaf_of` is given by a driver that puts labels in front of its tools' names; None: names are the tools' own.
+    `facts` is what middlewares keep of this call, also from one driver's list to the next one's inside of it; `above`
+    is the tool's name in this list and the name by which the outer lists know it, None in the outermost.
     """
 
     call_id: str
@@ -63,10 +65,22 @@ class Call:
     late_judge: LateJudge | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     leaf_of: LeafOf | None = None
+    above: tuple[str, str] | None = None
 
     def leaf(self, tool_name: str) -> str:
         """What the driver that has the tool calls it, for a middleware that is about tools wherever they are."""
         return tool_name if self.leaf_of is None else self.leaf_of(tool_name)
+
+    def known_as(self, tool_name: str) -> str:
+        """One name for a tool in all the lists that a call goes through; another one for what it was renamed to."""
+        if self.above is None:
+            return tool_name
+        here, outside = self.above
+        return outside if tool_name == here else f"{outside}\0{tool_name}"
+
+    def handed_down(self, tool_name: str, name_there: str) -> "Call":
+        """The same call for the list of the driver that has the tool `tool_name` as `name_there`."""
+        return Call(self.call_id, facts=self.facts, above=(name_there, self.known_as(tool_name)))
 
 
 def without_label(tool_name: str) -> str:

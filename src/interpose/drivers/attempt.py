@@ -13,9 +13,9 @@ from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import MisuseError, UnknownToolError
 from interpose.contracts.tools import Call, LateJudge, Withheld
 
-Reach: TypeAlias = Callable[[str, dict[str, Any], str], Any]
-"""Runs a tool: its name, its arguments, the id of the call."""
-ReachAsync: TypeAlias = Callable[[str, dict[str, Any], str], Awaitable[Any]]
+Reach: TypeAlias = Callable[[str, dict[str, Any], Call], Any]
+"""Runs a tool: its name, its arguments, the call as the list has seen it."""
+ReachAsync: TypeAlias = Callable[[str, dict[str, Any], Call], Awaitable[Any]]
 
 
 class Attempt:
@@ -53,7 +53,7 @@ class Attempt:
 
         self.executed = (tool_name, final)
         try:
-            result = reach(tool_name, arguments, self.call.call_id)
+            result = reach(tool_name, arguments, self.call)
         except StopIteration as error:  # on its way out it would end a generator, and a middleware would be blamed
             self.tool_error = RuntimeError(f"the tool {tool_name!r} raised {error!r}")
             raise self.tool_error from error
@@ -72,7 +72,7 @@ class Attempt:
 
         self.executed = (tool_name, final)
         try:
-            result = await reach(tool_name, arguments, self.call.call_id)
+            result = await reach(tool_name, arguments, self.call)
         except BaseException as error:
             self.tool_error = error
             raise

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from interpose.contracts.drivers import Tool, ToolDriver
-from interpose.contracts.tools import Arguments, SupportsToolMiddleware
+from interpose.contracts.tools import Arguments, Call, SupportsToolMiddleware
 from interpose.drivers.driver import BaseDriver, listed_tools
 
 
@@ -21,22 +21,22 @@ def leaf_of(driver: ToolDriver, tool_name: str) -> str:
     return driver.leaf_name(tool_name) if isinstance(driver, BaseDriver) else tool_name
 
 
-def invoke(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
+def invoke(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call: Call | None = None) -> Any:
     """Runs the driver's tool inside its list, or as it is where it has none; raises what it raises.
 
-    With `call_id` the list sees it as the same call that another list has seen.
+    With `call` the list sees it as the same call that another list has seen: `Call.handed_down` makes it.
     """
     if isinstance(driver, BaseDriver):
-        return driver.invoke_tool(tool_name, arguments, call_id=call_id)
+        return driver.invoke_tool(tool_name, arguments, call=call)
     if isinstance(driver, SupportsToolMiddleware):
         return driver.invoke_tool(tool_name, arguments)
     return driver.execute_tool(tool_name, dict(arguments))
 
 
-async def invoke_async(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
+async def invoke_async(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call: Call | None = None) -> Any:
     """As `invoke`, from an event loop."""
     if isinstance(driver, BaseDriver):
-        return await driver.invoke_tool_async(tool_name, arguments, call_id=call_id)
+        return await driver.invoke_tool_async(tool_name, arguments, call=call)
     if isinstance(driver, SupportsToolMiddleware):
         return await driver.invoke_tool_async(tool_name, arguments)
     return await driver.execute_tool_async(tool_name, dict(arguments))

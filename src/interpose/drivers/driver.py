@@ -100,13 +100,14 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         tools = self._listed()
         return tuple(self._list().list_tools(lambda: tools))
 
-    def invoke_tool(self, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
+    def invoke_tool(self, tool_name: str, arguments: Arguments, *, call_id: str = "", call: Call | None = None) -> Any:
         """Runs the list around the tool and returns what the outermost returns; raises what it raises.
 
-        An exception that a middleware raised has a note that says which. Raises UnknownToolError for a tool that is
-        not offered, or a name rewritten to one that there is not.
+        `call` is given by a driver that hands on a call of its own list. An exception that a middleware raised has a
+        note that says which. Raises UnknownToolError for a tool that is not offered, or a name rewritten to one that
+        there is not.
         """
-        attempt = self._attempt(call_id)
+        attempt = self._attempt(Call(call_id) if call is None else call)
         try:
             return self._run(attempt, tool_name, arguments)
         except Exception as error:
@@ -115,9 +116,11 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         finally:
             attempt.forget()
 
-    async def invoke_tool_async(self, tool_name: str, arguments: Arguments, *, call_id: str = "") -> Any:
+    async def invoke_tool_async(
+        self, tool_name: str, arguments: Arguments, *, call_id: str = "", call: Call | None = None
+    ) -> Any:
         """As `invoke_tool`, from an event loop."""
-        attempt = self._attempt(call_id)
+        attempt = self._attempt(Call(call_id) if call is None else call)
         try:
             return await self._run_async(attempt, tool_name, arguments)
         except Exception as error:
@@ -198,11 +201,12 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
     def _listed(self) -> tuple[Tool, ...]:
         return listed_tools(self)
 
-    def _attempt(self, call_id: str) -> Attempt:
+    def _attempt(self, call: Call) -> Attempt:
+        call.leaf_of = self.leaf_name
         tools = self._listed()
         offered = self._list().list_tools(lambda: tools)
         return Attempt(
-            Call(call_id, leaf_of=self.leaf_name),
+            call,
             known=(tool.name for tool in tools),
             offered=(tool.name for tool in offered),
             late_rewrite=self._late_rewrite,
@@ -220,10 +224,10 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
             tool_name, arguments, lambda name, own: attempt.terminal_async(name, own, self._reach_async), attempt.call
         )
 
-    def _reach(self, tool_name: str, arguments: dict[str, Any], _call_id: str) -> Any:
+    def _reach(self, tool_name: str, arguments: dict[str, Any], _call: Call) -> Any:
         return self.execute_tool(tool_name, arguments)
 
-    async def _reach_async(self, tool_name: str, arguments: dict[str, Any], _call_id: str) -> Any:
+    async def _reach_async(self, tool_name: str, arguments: dict[str, Any], _call: Call) -> Any:
         return await self.execute_tool_async(tool_name, arguments)
 
     def _steps(self, reply: Reply | None, *, streaming: bool) -> Steps:
@@ -255,7 +259,7 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         started = time.monotonic()
         attempt: Attempt | None = None
         try:
-            attempt = self._attempt(call.call_id or "")
+            attempt = self._attempt(Call(call.call_id or ""))
             result = self._run(attempt, call.tool_name, call.arguments)
             return succeeded(call, attempt, result, _ms_since(started))
         except Exception as error:  # noqa: BLE001 - tools and middlewares are foreign; the call counts as failed
@@ -268,7 +272,7 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         started = time.monotonic()
         attempt: Attempt | None = None
         try:
-            attempt = self._attempt(call.call_id or "")
+            attempt = self._attempt(Call(call.call_id or ""))
             result = await self._run_async(attempt, call.tool_name, call.arguments)
             return succeeded(call, attempt, result, _ms_since(started))
         except Exception as error:  # noqa: BLE001 - tools and middlewares are foreign; the call counts as failed

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from interpose.chain.chain import Serves
 from interpose.contracts.drivers import Tool, ToolDriver
-from interpose.contracts.tools import Linked, ToolMiddleware
+from interpose.contracts.tools import Call, Linked, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async, leaf_of, tools_of
 from interpose.drivers.driver import BaseDriver
 from interpose.drivers.extraction import ExtractionStrategy
@@ -57,8 +57,8 @@ class HostedDriver(BaseDriver):
         """As `execute_tool`, the tools' own way from an event loop."""
         return await invoke_async(self._tools, tool_name, arguments)
 
-    def _reach(self, tool_name: str, arguments: dict[str, Any], call_id: str) -> Any:
-        return invoke(self._tools, tool_name, arguments, call_id=call_id)
+    def _reach(self, tool_name: str, arguments: dict[str, Any], call: Call) -> Any:
+        return invoke(self._tools, tool_name, arguments, call=call.handed_down(tool_name, tool_name))
 
-    async def _reach_async(self, tool_name: str, arguments: dict[str, Any], call_id: str) -> Any:
-        return await invoke_async(self._tools, tool_name, arguments, call_id=call_id)
+    async def _reach_async(self, tool_name: str, arguments: dict[str, Any], call: Call) -> Any:
+        return await invoke_async(self._tools, tool_name, arguments, call=call.handed_down(tool_name, tool_name))

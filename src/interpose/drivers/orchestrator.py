@@ -17,7 +17,7 @@ from typing import Any
 from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthcheck, Tool, ToolDriver
 from interpose.contracts.errors import UnknownToolError
 from interpose.contracts.sheet import DriverMeta
-from interpose.contracts.tools import LABEL_END, Arguments, Linked, SupportsToolMiddleware, ToolMiddleware
+from interpose.contracts.tools import LABEL_END, Arguments, Call, Linked, SupportsToolMiddleware, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async, leaf_of, tools_of
 from interpose.drivers.driver import BaseDriver
 from interpose.drivers.naming import NAME_MOST
@@ -128,11 +128,11 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
 
     def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """Runs a child's tool through the child's own list; raises UnknownToolError where no child has the name."""
-        return self._reach(tool_name, arguments, "")
+        return self._reach(tool_name, arguments, Call(""))
 
     async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """As `execute_tool`, from an event loop."""
-        return await self._reach_async(tool_name, arguments, "")
+        return await self._reach_async(tool_name, arguments, Call(""))
 
     def leaf_name(self, tool_name: str) -> str:
         """What the child that has the tool calls it, and the child's own children; a name of no child is itself."""
@@ -174,13 +174,13 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
         self._named = {**self._named, (label, prefix): made}
         return made
 
-    def _reach(self, tool_name: str, arguments: Arguments, call_id: str) -> Any:
+    def _reach(self, tool_name: str, arguments: Arguments, call: Call) -> Any:
         driver, name = self._resolved(tool_name)
-        return invoke(driver, name, arguments, call_id=call_id)
+        return invoke(driver, name, arguments, call=call.handed_down(tool_name, name))
 
-    async def _reach_async(self, tool_name: str, arguments: Arguments, call_id: str) -> Any:
+    async def _reach_async(self, tool_name: str, arguments: Arguments, call: Call) -> Any:
         driver, name = self._resolved(tool_name)
-        return await invoke_async(driver, name, arguments, call_id=call_id)
+        return await invoke_async(driver, name, arguments, call=call.handed_down(tool_name, name))
 
     def _resolved(self, tool_name: str) -> tuple[ToolDriver, str]:
         """The child and its own name of the tool."""

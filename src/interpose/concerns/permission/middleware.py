@@ -44,9 +44,9 @@ class PermissionMiddleware(ToolMiddleware, SupportsConsent):
     handler each call raises ConfigError.
 
     A yes holds for the digest of that name and those arguments within one call: the same handler is not asked about it
-    twice, and is asked anew when anything differs. That includes a middleware further in that changes the call: a
-    driver then asks once more before the tool runs (unless it is told to allow late rewrites). So put it inside of
-    whatever rewrites calls.
+    twice, be it in the lists of two drivers that the call goes through, and is asked anew when anything differs. That
+    includes a middleware further in that changes the call: a driver then asks once more before the tool runs (unless it
+    is told to allow late rewrites). So put it inside of whatever rewrites calls.
 
     In an async list a plain handler is asked in a thread of its own, and a coroutine function is awaited. One instance
     may serve many drivers and threads at once; the handler is then asked from many threads. `consent_handler` is
@@ -155,7 +155,7 @@ async def _driven_async(steps: _Steps | _Asking, call_next: CallNextAsync | None
 
 
 def _consented(handler: ConsentHandler, tool_name: str, arguments: Arguments, call: Call) -> _Asking:
-    consent = (handler, call_digest(tool_name, arguments))
+    consent = (handler, call_digest(call.known_as(tool_name), arguments))
     if consent in call.facts.get(CONSENTS, ()):
         return None
 
