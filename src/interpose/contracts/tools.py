@@ -3,14 +3,14 @@
 A middleware sits around `execute_tool`. It may observe, rewrite, answer itself, or catch what the tool raises.
 """
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.flows import no_call, plain_answer
 
 Arguments: TypeAlias = Mapping[str, Any]
 ExecuteTool: TypeAlias = Callable[[str, dict[str, Any]], Any]
@@ -148,12 +148,12 @@ class FlowMiddleware(ToolMiddleware):
         """Runs `flow` around a synchronous call."""
         flow = self.flow(tool_name, arguments)
         if not isinstance(flow, Generator):
-            return _plain_answer(self, flow)
+            return plain_answer(type(self).__name__, flow)
         try:
             wanted = next(flow)
             while True:
                 if not isinstance(wanted, tuple) or len(wanted) != _CALL_PARTS:
-                    raise MisuseError(_no_call(self, wanted))
+                    raise MisuseError(no_call(type(self).__name__, wanted))
                 try:
                     result = call_next(*wanted)
                 except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it unless it catches it
@@ -169,12 +169,12 @@ class FlowMiddleware(ToolMiddleware):
         """Runs `flow` around an asynchronous call."""
         flow = self.flow(tool_name, arguments)
         if not isinstance(flow, Generator):
-            return _plain_answer(self, flow)
+            return plain_answer(type(self).__name__, flow)
         try:
             wanted = next(flow)
             while True:
                 if not isinstance(wanted, tuple) or len(wanted) != _CALL_PARTS:
-                    raise MisuseError(_no_call(self, wanted))
+                    raise MisuseError(no_call(type(self).__name__, wanted))
                 try:
                     result = await call_next(*wanted)
                 except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it unless it catches it
@@ -235,27 +235,3 @@ class SupportsToolMiddleware(ABC):
     @abstractmethod
     async def invoke_tool_async(self, tool_name: str, arguments: Arguments) -> Any:
         """As `invoke_tool`, from an event loop."""
-
-
-def _plain_answer(middleware: FlowMiddleware, answer: Any) -> Any:
-    name = type(middleware).__name__
-    if isinstance(answer, AsyncGenerator) or inspect.iscoroutine(answer):
-        if inspect.iscoroutine(answer):
-            answer.close()  # else Python warns that nobody awaited it
-        raise MisuseError(
-            f"{name}.flow is an async function: write `def flow` and `yield tool_name, arguments`, which serves sync "
-            "and async calls alike, or override on_execute_tool_async"
-        )
-    if answer is None:
-        raise MisuseError(
-            f"{name}.flow has no yield and returned None: `return (yield tool_name, arguments)` runs the tool, "
-            "and any other value that it returns is the answer"
-        )
-    return answer
-
-
-def _no_call(middleware: FlowMiddleware, yielded: Any) -> str:
-    return (
-        f"{type(middleware).__name__}.flow yielded {yielded!r:.80}: expected a name and arguments, "
-        "`result = yield tool_name, arguments`"
-    )
