@@ -106,3 +106,11 @@ def test_what_would_end_the_process_is_unknown(start: str, sign: str) -> None:
     """The grammar reads outside its memory there, so it is never asked; Latin letters and quotes behind it are fine."""
     assert read_command(f"echo {start}{sign}}}", cwd="/w").unknown
     assert read_command(f"echo {start.rstrip()}\u00e9}}", cwd="/w").commands
+
+
+def test_misuse_is_told_at_once() -> None:
+    """No text and a relative folder are mistakes of the caller, and say what is wanted."""
+    with pytest.raises(TypeError, match="is a str, not NoneType"):
+        read_command(None, cwd="/w")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'w' is relative"):
+        read_command("ls", cwd="w")

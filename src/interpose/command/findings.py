@@ -3,6 +3,8 @@
 Knows: commands, files, doubts, the budget. Does not know: how anything is found.
 """
 
+import re
+
 from interpose.command.globs import Names
 from interpose.command.places import file_uses
 from interpose.command.reading import Access, Depth, FileUse, Reading, SimpleCommand, Word
@@ -12,6 +14,8 @@ MAX_STEPS = 5_000
 """A text that takes more steps than this (loops and functions opened) is not read to its end."""
 
 _HARMLESS_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty"})
+
+_DESCRIPTOR = re.compile(r"/dev/fd/\d+")
 
 
 class Findings:
@@ -39,7 +43,7 @@ class Findings:
 
     def file(self, use: FileUse) -> None:
         """Notes a file; devices that hold nothing are left out."""
-        if use.path not in _HARMLESS_DEVICES and not use.path.startswith("/dev/fd/"):
+        if use.path not in _HARMLESS_DEVICES and not _DESCRIPTOR.fullmatch(use.path):
             self._files[use] = None
 
     def use(

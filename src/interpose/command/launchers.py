@@ -119,6 +119,22 @@ _KUBECTL = Launcher(
     },
     Options.of("nsv", "namespace context cluster kubeconfig server user token as request-timeout"),
 )
+_PERF = Wrapper(
+    Options.of("eoprxIGCtDFcmgkTsu", "event output pid repeat field-separator interval-print cpu tid delay count freq"),
+    writes=("-o", "--output"),
+)
+_LXC = Wrapper(
+    Options.of("t", "mode env cwd user group project"), before=1, behind=("--",), remote=True, elsewhere=("--cwd",)
+)
+_VAGRANT = Wrapper(
+    Options.of("co", "command"),
+    before=1,
+    behind=("--",),
+    joins=("*",),
+    texts=("-c", "--command"),
+    remote=True,
+    again=True,
+)
 _TMUX_NEW = Wrapper(Options.of("ceFfnstxy"), elsewhere=("-c",), joins=("*",))
 _TMUX_SPLIT = Wrapper(Options.of("ceFlpt"), elsewhere=("-c",), joins=("*",))
 _NIX = Wrapper(Options.of("fI", "expr file inherit include option"), before=1_000, behind=("-c", "--command"))
@@ -154,6 +170,9 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {
     **dict.fromkeys(("docker", "podman", "nerdctl"), _DOCKER),
     **dict.fromkeys(("docker-compose", "podman-compose"), _COMPOSE),
     **dict.fromkeys(("kubectl", "oc"), _KUBECTL),
+    "perf": Launcher(dict.fromkeys(("stat", "record", "trace", "mem", "kmem", "lock", "c2c", "sched"), _PERF)),
+    **dict.fromkeys(("lxc", "incus"), Launcher({"exec": _LXC}, Options.of("", "project"))),
+    "vagrant": Launcher({"ssh": _VAGRANT}),
     "nix": Launcher(dict.fromkeys(("develop", "shell"), _NIX)),
     "tmux": Launcher(
         {

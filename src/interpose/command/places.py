@@ -21,6 +21,13 @@ def file_uses(
     if word.dynamic or (state.cwds is None and not known.startswith("/")):
         yield FileUse(word.text, access, by, depth, dynamic=True, names=names)
         return
+    own = own_path(known)
+    if own is None:
+        yield FileUse(word.text, access, by, depth, dynamic=True, names=names)
+        return
+    if own != known:
+        yield from file_uses(Word(own, pattern=word.pattern and escape(own)), access, by, state, depth, names)
+        return
     if known.startswith("/"):
         yield FileUse(word.text, access, by, depth, pattern=word.pattern, names=names)
         return
@@ -28,6 +35,29 @@ def file_uses(
         folder = cwd.rstrip("/")
         pattern = None if word.pattern is None else f"{escape(folder)}/{word.pattern}"
         yield FileUse(f"{folder}/{word.text}", access, by, depth, pattern=pattern, names=names)
+
+
+def own_path(path: str) -> str | None:
+    """A path through the links that a process has of itself, without them: `/dev/fd/../cwd/x` is `./x`.
+
+    None for a path through a descriptor or through another process; other paths stay as they are.
+    """
+    if not path.startswith(("/dev/fd/", "/proc/")):
+        return path
+    parts = path.replace("/dev/fd/", "/proc/self/fd/", 1).split("/")
+    place: list[str] = []
+    for index, part in enumerate(parts):
+        if part == "..":
+            place = place[:-1]
+        elif part not in ("", "."):
+            place.append(part)
+        if len(place) < 3 or place[0] != "proc" or place[-1] not in ("cwd", "root"):
+            continue
+        if place[1] not in ("self", "thread-self"):
+            return None
+        return "/".join(("." if part == "cwd" else "", *parts[index + 1 :])) or "/"
+    through = place[:1] == ["proc"] and "fd" in place[2:] and place[-1] != "fd" and not place[-1].isdigit()
+    return None if through else path
 
 
 def moved(cwds: tuple[str, ...] | None, folder: Word) -> tuple[str, ...] | None:

@@ -63,8 +63,13 @@ class CommandReader:
         """What `text` means to bash when started in `cwd`.
 
         `env` holds environment variables whose values are sure; all others are not known. Never raises for any
-        text: what cannot be read is named in `Reading.unknown`.
+        text: what cannot be read is named in `Reading.unknown`. Raises TypeError when `text` is none, and ValueError
+        when `cwd` is neither absolute nor empty (not known).
         """
+        if not isinstance(text, str):
+            raise TypeError(f"a command line is a str, not {type(text).__name__}: give the text that the shell gets")
+        if cwd and not cwd.startswith("/"):
+            raise ValueError(f"the folder {cwd!r} is relative: give the absolute path, or '' when it is not known")
         key = _Key(text, cwd, home, tuple(sorted((env or {}).items())))
         with self._lock:
             found = self._readings.get(key)
@@ -111,8 +116,9 @@ class CommandReader:
             if _crashes_grammar(cut):
                 return _AFTER_BRACE
             root = parser.parse(cut).root_node
-        if root.has_error:
-            return _fault(root)
+        fault = _fault(root) if root.has_error else None
+        if fault is not None:
+            return fault
         return _oddity(root, cut) or root
 
 
@@ -145,17 +151,29 @@ def _without_line_ends(source: bytes, root: Node) -> bytes:
     return b"".join((*kept, source[end:]))
 
 
-def _fault(root: Node) -> str:
-    """Where the grammar gave up."""
+def _fault(root: Node) -> str | None:
+    """Where the grammar gave up; None when all it does not know is the redirection `<>`."""
+    excused = False
     waiting = [root]
     while waiting:
         node = waiting.pop()
+        if _reads_and_writes(node):
+            excused = True
+            continue
         if node.is_error or node.is_missing:
             line, column = node.start_point
             near = (node.text or b"").decode("utf-8", "replace")[:40]
             return f"line {line + 1}, column {column + 1} is not understood: {near!r}"
         waiting.extend(child for child in reversed(node.children) if child.has_error or child.is_missing)
-    return "it is not understood"
+    return None if excused else "it is not understood"
+
+
+def _reads_and_writes(node: Node) -> bool:
+    """Whether a fault is the second half of the operator `<>`."""
+    before, parent = node.prev_sibling, node.parent
+    if not node.is_error or node.text != b">" or before is None or parent is None:
+        return False
+    return parent.type == "file_redirect" and before.type == "<" and before.end_byte == node.start_byte
 
 
 def _oddity(root: Node, source: bytes) -> str | None:

@@ -42,6 +42,8 @@ def open_redirect(node: Node, state: State, by: str, scope: FileScope) -> list[W
 
 def _file(node: Node, state: State, by: str, scope: FileScope) -> list[Word]:
     operator = next((child.type for child in node.children if not child.is_named), "")
+    if any(child.is_error for child in node.children):
+        operator = "<>"
     places = node.children_by_field_name("destination")
     if not places:
         if not operator.endswith("-"):
@@ -52,11 +54,15 @@ def _file(node: Node, state: State, by: str, scope: FileScope) -> list[Word]:
     words = read_words(places[0], state, scope)
     extra = [word for place in places[1:] for word in read_words(place, state, scope)]
     word = words[0] if len(words) == 1 else Word(source(places[0]), dynamic=True, many=True)
+    is_input = all(child.type != "file_descriptor" or source(child) == "0" for child in node.children)
     if operator in (">&", "<&") and _is_descriptor(word):
+        if is_input and operator == "<&" and word.text != "0":
+            state.stdin = Stdin() if word.text == "-" else Stdin("dynamic")
         return extra
     if operator.startswith("<"):
         scope.use(word, "read", by, state)
-        state.stdin = Stdin("pipe" if word.text.startswith("/dev/fd/") else "file", word.text)
+        if is_input:
+            state.stdin = Stdin("pipe" if word.text.startswith("/dev/fd/") else "file", word.text)
     if operator != "<":
         scope.use(word, "write", by, state)
     return extra

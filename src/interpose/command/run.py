@@ -12,11 +12,11 @@ from interpose.command.git import GitCall, git_call, git_files
 from interpose.command.globs import Names
 from interpose.command.host import Host, run_joined, run_text
 from interpose.command.launchers import Launch, launch
-from interpose.command.options import Options, parse_options
+from interpose.command.options import Options, Parsed, parse_options
 from interpose.command.patches import read_patch
 from interpose.command.places import moved
 from interpose.command.reading import ACCESSES, ANY, SimpleCommand, Word
-from interpose.command.state import After, Piece, State, Stdin, same
+from interpose.command.state import After, Piece, State, Stdin, child, distant, same, without_stdin
 from interpose.command.words import value_of
 from interpose.command.wrappers import (
     OTHER_SHELLS,
@@ -25,6 +25,8 @@ from interpose.command.wrappers import (
     Inner,
     find_call,
     shell_call,
+    started,
+    starts_shell,
     unwrap,
 )
 from interpose.contracts.decisions import Unknown
@@ -52,15 +54,18 @@ class Runner:
             "xargs": self._xargs,
             "find": self._find,
             "gfind": self._find,
+            "gxargs": self._xargs,
             "git": self._git,
             "watch": self._watch,
             "tmux": self._tmux,
             "fd": self._fd,
             "fdfind": self._fd,
             "su": self._dash_c,
+            "sg": self._group,
             "runuser": self._dash_c,
             "script": self._dash_c,
             "parallel": self._parallel,
+            "sem": self._parallel,
             "bwrap": self._opaque_runner,
             "firejail": self._opaque_runner,
             "at": self._opaque_runner,
@@ -145,6 +150,10 @@ class Runner:
         inner = unwrap(WRAPPERS[name], command.words)
         if name == "flock" and len(inner.words) > 1 and inner.words[0].text in ("-c", "--command"):
             inner = replace(inner, words=(), texts=(inner.words[1],))
+        if name == "capsh" and inner.words:
+            inner = replace(inner, words=(Word("bash"), *inner.words))
+        if name == "start-stop-daemon":
+            inner = replace(inner, words=started(command.words))
         self._inner(inner, name, command, state, remote=WRAPPERS[name].remote)
 
     def _launched(self, found: Launch, command: SimpleCommand, state: State) -> None:
@@ -162,34 +171,41 @@ class Runner:
 
     def _inner(self, inner: Inner, name: str, command: SimpleCommand, state: State, *, remote: bool) -> None:
         """What a program runs: words as a command, texts by a shell."""
+        place = self._place(inner, name, command, state, remote=remote)
+        wrappers = (*command.wrappers, name)
+        for text in inner.texts:
+            run_text(self._host, text, child(place), name, wrappers)
+        for words in inner.others:
+            self._host.branch()
+            if inner.joined:
+                run_joined(self._host, words, child(place), wrappers)
+            else:
+                self.run(words, place.copy(), wrappers, inside=True)
+        if inner.words and inner.joined:
+            run_joined(self._host, inner.words, child(place), wrappers)
+        elif inner.words:
+            self.run(inner.words, place, wrappers, inside=name != "coproc")
+        elif starts_shell(command):
+            self._shell_input(name, place, wrappers)
+
+    def _place(self, inner: Inner, name: str, command: SimpleCommand, state: State, *, remote: bool) -> State:
+        """What is known where the inner command starts; notes the files that its program uses itself."""
         for word in inner.writes:
             self._host.use(word, "write", command.text, state)
         for word in inner.reads:
             self._host.use(word, "read", command.text, state)
-        place = _distant(state) if remote else state.copy()
+        place = distant(state) if remote else state.copy()
         if inner.uncertain:
             self._dynamic_inner(command, place)
         if inner.elsewhere:
             place.cwds = None
+        if name == "coproc":
+            place.stdin = Stdin("pipe")
         for word in inner.assignments:
             variable, _, value = word.text.partition("=")
             self._host.set(variable, None if word.dynamic else (Piece("text", value),), place)
             place.exported.add(variable)
-        wrappers = (*command.wrappers, name)
-        for text in inner.texts:
-            run_text(self._host, text, _child(place), name, wrappers)
-        for words in inner.others:
-            self._host.branch()
-            if inner.joined:
-                run_joined(self._host, words, _child(place), wrappers)
-            else:
-                self.run(words, place.copy(), wrappers, inside=True)
-        if inner.words and inner.joined:
-            run_joined(self._host, inner.words, _child(place), wrappers)
-        elif inner.words:
-            self.run(inner.words, place, wrappers, inside=name != "coproc")
-        elif name == "ssh":
-            self._shell_input(name, place, wrappers)
+        return place
 
     def _tmux(self, command: SimpleCommand, state: State) -> None:
         """Tmux takes several commands with `;` between them."""
@@ -221,7 +237,7 @@ class Runner:
         texts = [_TYPED.get(word.text, word.text) for word in keys]
         text = "".join(text for text in texts if not text.startswith(("C-", "M-")))
         self._host.branch()
-        place = _child(state)
+        place = child(state)
         place.cwds = None
         self._host.text(text, place, (*command.wrappers, "tmux"))
 
@@ -233,7 +249,7 @@ class Runner:
     def _shell(self, name: str, command: SimpleCommand, state: State) -> None:
         call = shell_call(command.words)
         wrappers = (*command.wrappers, name)
-        inner = _child(state)
+        inner = child(state)
         match call.kind:
             case "text" if call.word is not None:
                 many = any(word.many for word in call.arguments)
@@ -261,7 +277,7 @@ class Runner:
         if stdin.kind == "text":
             state.stdin = Stdin()
             self._host.text(stdin.text, state, wrappers)
-        elif stdin.kind in ("pipe", "dynamic"):
+        elif stdin.kind != "inherited":
             self._host.doubt(f"{name} reads its commands from a text that is not known")
 
     def _other_shell(self, name: str, command: SimpleCommand, state: State) -> None:
@@ -271,7 +287,7 @@ class Runner:
             if word.text[:1] in "-$/"
         )
         short = any(word.text.startswith("-") and "c" in word.text for word in command.words)
-        if asked or short or state.stdin.kind in ("pipe", "dynamic", "text"):
+        if asked or short or state.stdin.kind != "inherited":
             self._host.doubt(f"{name} has a language that is not read")
             return
         if command.words:
@@ -292,7 +308,7 @@ class Runner:
         words = [_put(word, mark, more) for word in parsed.operands]
         if mark is None:
             words.append(more)
-        self.run(words, _without_stdin(state), (*command.wrappers, "xargs"), inside=True)
+        self.run(words, without_stdin(state), (*command.wrappers, "xargs"), inside=True)
 
     def _find(self, command: SimpleCommand, state: State) -> None:
         call = find_call(command.words)
@@ -334,10 +350,10 @@ class Runner:
             case "submodule" if "foreach" in texts:
                 words = [word for word in call.words[texts.index("foreach") + 1 :] if word.text != "--recursive"]
                 place.cwds = None
-                run_joined(self._host, words, _child(place), wrappers)
+                run_joined(self._host, words, child(place), wrappers)
             case "rebase":
                 for word in parse_options(call.words, Options.of("xsXC", "exec onto strategy")).values("-x", "--exec"):
-                    run_text(self._host, word, _child(place), "git rebase -x", wrappers)
+                    run_text(self._host, word, child(place), "git rebase -x", wrappers)
             case "filter-branch":
                 self._host.doubt("git filter-branch runs texts of its own")
             case _:
@@ -359,12 +375,12 @@ class Runner:
         if parsed.has("-x", "--exec"):
             self.run(parsed.operands, state.copy(), (*command.wrappers, "watch"), inside=True)
             return
-        run_joined(self._host, parsed.operands, _child(state), (*command.wrappers, "watch"))
+        run_joined(self._host, parsed.operands, child(state), (*command.wrappers, "watch"))
 
     def _dash_c(self, command: SimpleCommand, state: State) -> None:
         """Programs that run the value of `-c` (su, script)."""
         parsed = parse_options(command.words, Options.of("cgGsTEmoIu", "command group shell user"))
-        place = _child(state)
+        place = child(state)
         if command.name != "script" and (parsed.has("-l", "--login") or Word("-") in command.words):
             place.cwds = None
         for text in parsed.values("-c", "--command"):
@@ -373,9 +389,31 @@ class Runner:
         if command.name == "script":
             for word in first[:1]:
                 self._host.use(word, "write", command.text, state)
+        if command.name != "script" and not parsed.has("-u", "--user", "-c", "--command"):
+            self._login(parsed, command, place)
+            return
         inner = first[1:] if command.name == "script" else first if parsed.has("-u", "--user") else []
         if inner and not inner[0].text.startswith("-"):
             self.run(inner, place, (*command.wrappers, command.name), inside=True)
+
+    def _login(self, parsed: Parsed, command: SimpleCommand, place: State) -> None:
+        """The shell of another user: what stands behind the user's name are its words."""
+        operands = parsed.operands[1:] if parsed.operands[:1] == [Word("-")] else parsed.operands
+        shells = [word.text.rsplit("/", 1)[-1] for word in parsed.values("-s", "--shell") if word.plain]
+        name = shells[-1] if shells and shells[-1] in OTHER_SHELLS else "sh"
+        if any(word.many for word in operands[:1]):
+            self._dynamic_inner(command, place)
+        inner = SimpleCommand(Word(name), tuple(operands[1:]), (*command.wrappers, command.name))
+        if name == "sh":
+            self._shell(name, inner, place)
+        else:
+            self._other_shell(name, inner, place)
+
+    def _group(self, command: SimpleCommand, state: State) -> None:
+        """`sg GROUP [-c] TEXT`."""
+        words = [word for word in command.words if word.text not in ("-", "-c")][1:]
+        for word in words[:1]:
+            run_text(self._host, word, child(state), "sg", (*command.wrappers, "sg"))
 
     def _parallel(self, command: SimpleCommand, state: State) -> None:
         parsed = parse_options(command.words, _PARALLEL, permute=False)
@@ -391,7 +429,7 @@ class Runner:
         self._host.branch()
         more = Word(ANY, dynamic=True, many=True)
         run = [_put(word, "{", more) for word in words]
-        self.run([*run, more], _without_stdin(state), (*command.wrappers, "parallel"), inside=True)
+        self.run([*run, more], without_stdin(state), (*command.wrappers, "parallel"), inside=True)
 
     def _opaque_runner(self, command: SimpleCommand, _state: State) -> None:
         self._host.doubt(f"{command.name} runs commands in a place of its own")
@@ -428,28 +466,3 @@ def _put(word: Word, mark: str | None, value: Word) -> Word:
     if mark is None or mark not in word.text:
         return word
     return Word(word.text, dynamic=True, prefix=word.text.split(mark, 1)[0] or value.prefix)
-
-
-def _without_stdin(state: State) -> State:
-    inner = state.copy()
-    inner.stdin = Stdin()
-    return inner
-
-
-def _distant(state: State) -> State:
-    """Another machine or a container: nothing is known there, and its files are not ours."""
-    inner = state.copy()
-    inner.forget_all()
-    inner.exported.clear()
-    inner.functions.clear()
-    inner.cwds = None
-    inner.remote = True
-    return inner
-
-
-def _child(state: State) -> State:
-    """A shell that a program starts: it has the exported variables only."""
-    inner = state.copy()
-    inner.variables = {name: value for name, value in state.variables.items() if name in state.exported}
-    inner.positional = ()
-    return inner

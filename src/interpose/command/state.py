@@ -120,3 +120,29 @@ def merge(left: State, right: State) -> State:
         stdin=left.stdin,
         remote=left.remote,
     )
+
+
+def without_stdin(state: State) -> State:
+    """This place with the input it started with, for what a program feeds otherwise."""
+    inner = state.copy()
+    inner.stdin = Stdin()
+    return inner
+
+
+def distant(state: State) -> State:
+    """Another machine or a container: nothing is known there, and its files are not ours."""
+    inner = state.copy()
+    inner.forget_all()
+    inner.exported.clear()
+    inner.functions.clear()
+    inner.cwds = None
+    inner.remote = True
+    return inner
+
+
+def child(state: State) -> State:
+    """A shell that a program starts: it has the exported variables only."""
+    inner = state.copy()
+    inner.variables = {name: value for name, value in state.variables.items() if name in state.exported}
+    inner.positional = ()
+    return inner

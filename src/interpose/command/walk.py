@@ -109,6 +109,8 @@ class Walk(Findings):
     def substitute(self, node: Node, state: State) -> None:
         """Reads the commands of a substitution; it leaves the shell as it was."""
         inner = state.copy()
+        if node.type == "process_substitution" and source(node).startswith(">("):
+            inner.stdin = Stdin("pipe")
         for redirect in (child for child in node.named_children if child.type == "file_redirect"):
             open_redirect(redirect, inner, "$(<)", self)
         self._sequence([child for child in node.children if child.type != "file_redirect"][1:-1], inner)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from interpose.command.options import NO_OPTIONS, Options, may_be_option, parse_options
-from interpose.command.reading import Word
+from interpose.command.reading import SimpleCommand, Word
 
 SSH_OPTIONS = Options.of("BbcDEeFIiJLlmOopQRSWw")
 """The options of ssh(1) that take a value."""
@@ -33,6 +33,9 @@ class Wrapper:
         program: an option whose value is the inner program; the operands are its words.
         writes: options whose value is a file that is written; `reads` likewise.
         remote: whether the inner command runs on another machine or in a container.
+        again: whether options are read once more behind the operands that stand ahead.
+        each: whether every operand is a text of its own that is given to a shell.
+        instead: options that take the place of the operands ahead.
     """
 
     takes: Options = NO_OPTIONS
@@ -47,6 +50,9 @@ class Wrapper:
     writes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     remote: bool = False
+    again: bool = False
+    each: bool = False
+    instead: tuple[str, ...] = ()
 
 
 _MOST_OTHERS = 8
@@ -55,6 +61,8 @@ _MOST_OTHERS = 8
 NO_COMMAND = 1_000
 """So many operands ahead of the inner command that there is none."""
 
+
+_SETARCH = Options.of("p", "pid")
 
 WRAPPERS: dict[str, Wrapper] = {
     "sudo": Wrapper(
@@ -107,9 +115,54 @@ WRAPPERS: dict[str, Wrapper] = {
     "npx": Wrapper(Options.of("pwc", "package workspace call"), texts=("-c", "--call")),
     "bunx": Wrapper(Options.of("p", "package")),
     "pnpx": Wrapper(Options()),
+    "shx": Wrapper(),
+    "cross-env": Wrapper(assigns=True),
+    "cross-env-shell": Wrapper(assigns=True, joins=("*",)),
+    "env-cmd": Wrapper(Options.of("fer", "file environments rc-file"), reads=("-f", "--file")),
+    "pkexec": Wrapper(Options.of("u", "user"), elsewhere=("*",)),
+    "setarch": Wrapper(_SETARCH, before=1),
+    "linux32": Wrapper(_SETARCH),
+    "linux64": Wrapper(_SETARCH),
+    "valgrind": Wrapper(Options.of("q")),
+    "nocache": Wrapper(Options.of("n")),
+    "systemd-inhibit": Wrapper(Options.of("", "what who why mode")),
+    "cpulimit": Wrapper(Options.of("lepP", "limit exe pid path")),
+    "runcon": Wrapper(
+        Options.of("turl", "type user role range"), before=1, instead=("-t", "-u", "-r", "-l", "--type", "--user")
+    ),
+    "proot": Wrapper(Options.of("rRbmqwkvS", "rootfs bind mount qemu cwd kernel-release"), elsewhere=("*",)),
+    "faketime": Wrapper(Options.of("fp", "exclude-monotonic"), before=1),
+    "dbus-run-session": Wrapper(Options.of("", "config-file dbus-daemon")),
+    "dbus-launch": Wrapper(Options.of("", "config-file")),
+    "trickle": Wrapper(Options.of("duwtlnL")),
+    "softlimit": Wrapper(Options.of("acdflmoprst")),
+    "gnice": Wrapper(Options.of("n", "adjustment")),
+    "gnohup": Wrapper(),
+    "genv": Wrapper(
+        Options.of("uCa", "unset chdir argv0"), assigns=True, elsewhere=("-C", "--chdir"), queries=("--version",)
+    ),
+    "gstdbuf": Wrapper(Options.of("ioe", "input output error")),
+    "start-stop-daemon": Wrapper(
+        Options.of(
+            "xapunsckKgdrNIPR",
+            "exec startas pidfile user name signal chuid group chdir chroot nicelevel iosched procsched umask retry",
+        ),
+        elsewhere=("-d", "--chdir", "-r", "--chroot"),
+    ),
+    "hyperfine": Wrapper(
+        Options.of(
+            "wrmMspcPDLSNn",
+            "warmup runs min-runs max-runs setup prepare cleanup conclude parameter-scan parameter-list shell style "
+            "sort time-unit export-json export-csv export-markdown export-asciidoc output input command-name",
+        ),
+        each=True,
+        texts=("-s", "--setup", "-p", "--prepare", "-c", "--cleanup", "--conclude"),
+    ),
+    "concurrently": Wrapper(Options.of("nscmp", "names success prefix prefix-colors max-processes"), each=True),
+    "capsh": Wrapper(before=NO_COMMAND, behind=("--", "==")),
     "flock": Wrapper(Options.of("wE", "wait timeout conflict-exit-code"), before=1),
     "entr": Wrapper(joins=("-s",)),
-    "ssh": Wrapper(SSH_OPTIONS, before=1, joins=("*",), remote=True),
+    "ssh": Wrapper(SSH_OPTIONS, before=1, joins=("*",), remote=True, again=True),
     "screen": Wrapper(Options.of("cehpsStT"), queries=("-X", "-ls", "-list")),
     "nix-shell": Wrapper(
         Options.of("pAIE", "run command packages attr include expr option arg argstr"),
@@ -126,9 +179,20 @@ SHELLS = frozenset({"sh", "bash", "dash", "ash", "rbash"})
 """Shells whose language is read."""
 
 OTHER_SHELLS = frozenset(
-    {"zsh", "fish", "ksh", "ksh93", "mksh", "csh", "tcsh", "elvish", "nu", "xonsh", "pwsh", "powershell", "yash"}
-)
+    {
+        "zsh", "fish", "ksh", "ksh93", "mksh", "lksh", "oksh", "loksh", "posh", "csh", "tcsh", "elvish", "nu", "xonsh",
+        "pwsh", "powershell", "yash", "osh", "ysh", "rc", "es",
+    }
+)  # fmt: skip
 """Shells whose language is not read."""
+
+_SHELLS_ALONE = frozenset(
+    {
+        "ssh", "sudo", "doas", "chroot", "unshare", "nsenter", "setarch", "linux32", "linux64", "proot", "fakeroot",
+        "pkexec", "setpriv",
+    }
+)  # fmt: skip
+"""Programs that start a shell when they are given no command; sudo and doas only with an option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +222,25 @@ def unwrap(wrapper: Wrapper, words: Sequence[Word]) -> Inner:
     reads, texts = tuple(parsed.values(*wrapper.reads)), tuple(parsed.values(*wrapper.texts))
     if parsed.has(*wrapper.queries):
         return Inner((), elsewhere=elsewhere, reads=reads, texts=texts)
+    if wrapper.each:
+        operands = parse_options(own, wrapper.takes).operands
+        return Inner((), elsewhere=elsewhere, reads=reads, texts=(*texts, *operands))
     rest = list(parsed.operands)
     uncertain = parsed.uncertain or any(may_be_option(word) for word in rest[: wrapper.before])
-    ahead = rest[: wrapper.before]
-    rest = rest[wrapper.before :] if behind is None else behind
+    before = 0 if wrapper.instead and parsed.has(*wrapper.instead) else wrapper.before
+    ahead = rest[:before]
+    rest = rest[before:] if behind is None else behind
+    if wrapper.again and rest:
+        more = parse_options(rest, wrapper.takes, permute=False)
+        rest, texts = more.operands, (*texts, *more.values(*wrapper.texts))
     others: tuple[tuple[Word, ...], ...] = ()
     if wrapper.remote and uncertain and not any(word.many for word in (own if behind is not None else ahead)):
         starts = () if behind is not None else range(1, len(rest))
         others = tuple(tuple(rest[start:]) for start in starts if not rest[start].text.startswith("-"))
         uncertain = len(others) > _MOST_OTHERS
     assignments: list[Word] = []
+    if wrapper.assigns and rest and rest[0].text == "-":
+        rest = rest[1:]
     while wrapper.assigns and rest and _assigns(rest[0]):
         assignments.append(rest.pop(0))
     if wrapper.assigns and parsed.options and rest and rest[0].text == "-":
@@ -282,6 +355,25 @@ def _parted(words: Sequence[Word], marks: tuple[str, ...]) -> tuple[Sequence[Wor
         if word.plain and word.text in marks:
             return words[:index], list(words[index + 1 :])
     return words, None
+
+
+def starts_shell(command: SimpleCommand) -> bool:
+    """Whether a wrapper that is given no command starts a shell, which then reads its input."""
+    if command.name not in ("sudo", "doas"):
+        return command.name in _SHELLS_ALONE
+    wrapper = WRAPPERS[command.name]
+    parsed = parse_options(command.words, wrapper.takes, permute=False)
+    return parsed.has("-s", "-i", "--shell", "--login") and not parsed.has(*wrapper.queries)
+
+
+def started(words: Sequence[Word]) -> tuple[Word, ...]:
+    """What start-stop-daemon starts: the program of `--startas` or `--exec`, with the words behind `--`."""
+    takes = WRAPPERS["start-stop-daemon"].takes
+    own, behind = _parted(words, ("--",))
+    parsed = parse_options(own, takes)
+    programs = parsed.values("-a", "--startas") or parsed.values("-x", "--exec")
+    starts = parsed.has("-S", "--start")
+    return (*programs[-1:], *parsed.operands, *(behind or ())) if programs and starts else ()
 
 
 def _assigns(word: Word) -> bool:
