@@ -6,6 +6,7 @@ A middleware sits around `execute_tool`. It may observe, rewrite, answer itself,
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import GeneratorType
 from typing import Any, Protocol, TypeAlias
 
 from interpose.contracts.drivers import Tool
@@ -147,7 +148,7 @@ class FlowMiddleware(ToolMiddleware):
     def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
         """Runs `flow` around a synchronous call."""
         flow = self.flow(tool_name, arguments)
-        if not isinstance(flow, Generator):
+        if type(flow) is not GeneratorType and not isinstance(flow, Generator):
             return plain_answer(type(self).__name__, flow)
         try:
             wanted = next(flow)
@@ -168,7 +169,7 @@ class FlowMiddleware(ToolMiddleware):
     async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
         """Runs `flow` around an asynchronous call."""
         flow = self.flow(tool_name, arguments)
-        if not isinstance(flow, Generator):
+        if type(flow) is not GeneratorType and not isinstance(flow, Generator):
             return plain_answer(type(self).__name__, flow)
         try:
             wanted = next(flow)
