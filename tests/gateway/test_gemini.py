@@ -256,7 +256,7 @@ def test_a_chunk_waits_for_its_own_calls_only() -> None:
         b'[{"text": "a"}, {"functionCall": {"name": "Bash"}}]',
         b'[{"text": "a", "functionCall": {"name": "Bash"}}]',
         b'[{"functionCall": {"name": "Bash"}}], "x": {"parts": [{"text": "a"}]}',
-        b'[{"text": "a"}], "p\\u0061rts": [{"functionCall": {"name": "Bash"}}]',
+        b'[{"text": "a"}, {"function\\u0043all": {"name": "Bash"}}]',
         b'[{"text": "\\"}]"}, {"functionCall": {"name": "Bash"}}]',
     ],
 )

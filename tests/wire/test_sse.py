@@ -57,6 +57,9 @@ line_texts = st.sampled_from(
         b"",
         b"x",
         b"datax: 1",
+        b"\xef\xbb\xbfdata: marked",
+        b"\xef\xbb\xbfevent: marked",
+        b"\xef\xbb\xbf",
     ]
 )
 
@@ -95,13 +98,24 @@ def test_an_event_leaves_with_its_last_byte() -> None:
         (b"data: 1\n\n", b"data: {}\n\n"),
         (b"event: e\r\ndata:1\r\nid: 7\r\n\r\n", b"event: e\r\ndata: {}\r\nid: 7\r\n\r\n"),
         (b": c\ndata: 1\ndata: 2\n\n", b": c\ndata: {}\n\n"),
-        (b"\xef\xbb\xbfdata: 1\n\n", b"\xef\xbb\xbfdata: {}\n\n"),
+        (b"data: 1\n\xef\xbb\xbfdata: 2\n\n", b"data: {}\n\xef\xbb\xbfdata: 2\n\n"),
         (b"event: e\n\n", b"data: {}\nevent: e\n\n"),
     ],
 )
 def test_new_data_keeps_all_other_lines(raw: bytes, expected: bytes) -> None:
     """Only the data lines change; comments, ids, names and line ends stay."""
     assert SseEvent(raw).with_data(b"{}").raw == expected
+
+
+def test_the_mark_of_a_stream_stays_in_front() -> None:
+    """The first event alone may have one, with data or without."""
+    first = SseEvent(b"\xef\xbb\xbfdata: 1\n\n", opens=True)
+    bare = SseEvent(b"\xef\xbb\xbfevent: e\n\n", opens=True)
+
+    assert first.data == b"1"
+    assert first.with_data(b"{}").raw == b"\xef\xbb\xbfdata: {}\n\n"
+    assert bare.with_data(b"{}").raw == b"\xef\xbb\xbfdata: {}\nevent: e\n\n"
+    assert SseEvent(first.raw).data is None
 
 
 def test_a_built_event_is_read_back() -> None:

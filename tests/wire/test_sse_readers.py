@@ -1,7 +1,7 @@
 """wire.sse beside two well-kept readers: httpx-sse, and the decoder of the anthropic SDK.
 
-They differ from the text in what they do with a byte order mark, with events without data and with an id that stays;
-none of that is compared.
+They differ from the text in what they do with a byte order mark in front of a stream, with events without data and with
+an id that stays; none of that is compared.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,19 @@ Seen = list[tuple[str, str]]
 """Name and data of each event that has data."""
 
 LINES = st.sampled_from(
-    ["data: {}", "data:x", "data:  y", "data: 😀ü\u2028\u0085", "event: e", ": note", "retry: 9", "x", "datax: 1", ""]
+    [
+        "data: {}",
+        "data:x",
+        "data:  y",
+        "data: 😀ü\u2028\u0085",
+        "event: e",
+        ": note",
+        "retry: 9",
+        "x",
+        "datax: 1",
+        "",
+        "\ufeffdata: x",
+    ]
 )
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 
@@ -50,7 +62,7 @@ def test_the_same_events_are_read(
     read: Callable[[Iterable[bytes]], Seen], lines: list[tuple[str, str]], data: st.DataObject
 ) -> None:
     """Odd lines and ends, cut anywhere: every event with data is the same to all readers."""
-    stream = ("".join(line + end for line, end in lines) + "data: last\n\n").encode()
+    stream = (": begins\n" + "".join(line + end for line, end in lines) + "data: last\n\n").encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
     chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
 

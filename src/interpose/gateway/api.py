@@ -178,7 +178,9 @@ class ReplyStream(Protocol):
     """A streamed reply, event by event. Not for several threads."""
 
     def feed(self, data: bytes) -> Steps:
-        """What `data` makes possible. Raises EventTooLong when an event does not end."""
+        """What `data` makes possible. Raises EventTooLong when an event does not end, and Unreadable when one that
+        matters can be read in two ways; what stood before it has been yielded.
+        """
         ...
 
     def finish(self, fault: str | None = None) -> Steps:

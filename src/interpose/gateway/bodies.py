@@ -4,7 +4,7 @@ Knows: how to take a JSON object apart into raw members and back, how contents o
 Does not know: any API's shape.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import msgspec
@@ -13,6 +13,7 @@ from interpose.contracts.json import Json
 from interpose.gateway.api import Unreadable
 from interpose.kernel.canonical import canonical_hash
 from interpose.wire.jsonbytes import read_json, tidied
+from interpose.wire.repeats import repeated_key
 
 RawObject: TypeAlias = dict[str, msgspec.Raw]
 
@@ -32,17 +33,43 @@ _ROLE = msgspec.json.Decoder(_Role)
 _MODEL = msgspec.json.Decoder(_Model)
 
 
-def open_body(body: bytes) -> RawObject:
-    """The members of the request. Raises Unreadable when it is not a JSON object."""
+def open_body(body: bytes, *, arguments: str = "") -> RawObject:
+    """The members of a body. Raises Unreadable when it is not a JSON object, or can be read in two ways.
+
+    Repeated keys under the key `arguments` are left to whoever reads those.
+    """
     try:
         body.decode()  # raw members are not checked otherwise
-        return _OBJECT.decode(tidied(body))
+        members = _OBJECT.decode(tidied(body))
     except UnicodeDecodeError as error:
         raise Unreadable(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
     except msgspec.ValidationError:
         raise Unreadable("the body is JSON, but not an object") from None
     except ValueError as error:
         raise Unreadable(f"the body is not JSON: {error}") from None
+    refuse_repeats(body, arguments=arguments)
+    return members
+
+
+def refuse_repeats(data: bytes | None, *, arguments: str = "") -> None:
+    """Raises Unreadable when an object has a key twice: what we judge is not what another reader takes then."""
+    try:
+        key = repeated_key(data or b"", arguments=arguments)
+    except ValueError as error:
+        raise Unreadable(f"the body is not JSON: {error}") from None
+    if key is not None:
+        raise Unreadable(f"it can be read in two ways: it has the key {key!r} twice")
+
+
+def read_in_one_way(data: bytes | None, out: list[bytes], *, arguments: str = "") -> Iterator[bytes]:
+    """Refuses the repeats of a streamed event, when what stood before it in `out` has left."""
+    try:
+        refuse_repeats(data, arguments=arguments)
+    except Unreadable:
+        if out:
+            yield b"".join(out)
+            out.clear()
+        raise
 
 
 def open_object(raw: msgspec.Raw) -> RawObject:

@@ -77,11 +77,13 @@ class Replying:
                     break
                 await self._drive(stream.feed(chunk))
                 await self._show_life()
-        except EventTooLong as error:
+            if fault is None:
+                await self._drive(stream.finish())
+        except (EventTooLong, Unreadable) as error:
             fault = f"the upstream's stream cannot be read: {error}"
         if fault is not None:
             self.teller.record("failed", outcome="upstream_died", reason=fault)
-        await self._drive(stream.finish(f"interpose: {fault}" if fault else None))
+            await self._drive(stream.finish(f"interpose: {fault}"))
         await self.teller.outgoing.end()
 
     async def _drive(self, steps: Steps) -> None:

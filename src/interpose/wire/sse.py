@@ -5,6 +5,7 @@ Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-a
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -29,9 +30,14 @@ class EventTooLong(InterposeError):  # noqa: N818 - says what is wrong with the 
 
 @dataclass(frozen=True, slots=True)
 class SseEvent:
-    """One event as it came. `raw` holds all its bytes, its blank line included; fields are read when asked for."""
+    """One event as it came. `raw` holds all its bytes, its blank line included; fields are read when asked for.
+
+    `opens` says that it is the first of its stream, the only one that may start with a byte order mark: before any
+    other line that is part of a name which nobody knows.
+    """
 
     raw: bytes
+    opens: bool = False
 
     @classmethod
     def build(cls, name: str | None, data: bytes, newline: bytes = b"\n") -> Self:
@@ -43,8 +49,7 @@ class SseEvent:
     def name(self) -> str:
         """The event's name; `message` when it has none, as the text says."""
         found = b""
-        for line, _ in _lines(self.raw):
-            field, value = _field(line)
+        for _, _, field, value in self._lines():
             if field == b"event":
                 found = value
         return found.decode("utf-8", "replace") or "message"
@@ -52,7 +57,7 @@ class SseEvent:
     @property
     def data(self) -> bytes | None:
         """The data lines, joined by LF; None when there is none, and then nobody is told of this event."""
-        values = [value for line, _ in _lines(self.raw) for field, value in (_field(line),) if field == b"data"]
+        values = [value for _, _, field, value in self._lines() if field == b"data"]
         return b"\n".join(values) if values else None
 
     @property
@@ -68,8 +73,8 @@ class SseEvent:
         """
         pieces: list[bytes] = []
         placed = False
-        for line, end in _lines(self.raw):
-            if _field(line)[0] != b"data":
+        for line, end, field, _ in self._lines():
+            if field != b"data":
                 pieces += (line, end)
                 continue
             if not placed:
@@ -78,8 +83,17 @@ class SseEvent:
                 placed = True
 
         if placed:
-            return SseEvent(b"".join(pieces))
-        return SseEvent(b"data: " + data + self.newline + self.raw)
+            return SseEvent(b"".join(pieces), self.opens)
+        bom = _BOM if self.opens and self.raw.startswith(_BOM) else b""
+        return SseEvent(bom + b"data: " + data + self.newline + self.raw.removeprefix(bom), self.opens)
+
+    def _lines(self) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
+        """Each line, its end, and the field that it says; a comment's name is ""."""
+        may_have_mark = self.opens
+        for line, end in _lines(self.raw):
+            name, _, value = (line.removeprefix(_BOM) if may_have_mark else line).partition(b":")
+            may_have_mark = False
+            yield line, end, name, value.removeprefix(b" ")
 
 
 class SseReader:
@@ -88,22 +102,36 @@ class SseReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._searched = 0
+        self._is_new = True
+        self.opens = False
+        """Whether the stream begins with what was taken last."""
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events that `data` completes. Raises EventTooLong when an event does not end.
 
         An event that ends in a lone CR is complete only when the next byte shows that no LF belongs to it.
         """
-        return split(self.take(data))
+        return self.split(self.take(data))
+
+    def split(self, block: bytes) -> list[SseEvent]:
+        """The events of what `take` gave last."""
+        return split(block, opens=self.opens)
+
+    def split_from(self, block: bytes, position: int) -> tuple[bytes, list[SseEvent]]:
+        """As the function `split_from`, for what `take` gave last."""
+        return split_from(block, position, opens=self.opens)
 
     def take(self, data: bytes) -> bytes:
         """All complete events in one piece, for whoever may not need them apart. Raises EventTooLong."""
         buffer = self._buffer
         if not buffer and data[-2:] == _END and data[-3:] != _LONG_END and data.find(b"\r") < 0:
+            self.opens, self._is_new = self._is_new, False
             return data
         buffer += data
         end = self._last_end()
         block = bytes(buffer[:end])
+        self.opens = self._is_new and bool(block)
+        self._is_new = self._is_new and not block
         del buffer[:end]
         self._searched = max(0, len(buffer) - _LONGEST_END)
         if len(buffer) > EVENT_BYTES_MAX:
@@ -116,12 +144,13 @@ class SseReader:
         A reader to the letter discards the rest; readers that do not are common.
         """
         rest = bytes(self._buffer)
+        self.opens, self._is_new = self._is_new, False
         self._buffer.clear()
         self._searched = 0
         found = _EVENT_END.search(rest)
         if found is None or found.end() != len(rest):
             return [], rest
-        return [SseEvent(rest)], b""
+        return [SseEvent(rest, self.opens)], b""
 
     def _last_end(self) -> int:
         """Where the last complete event ends; 0 when none does."""
@@ -142,21 +171,21 @@ class SseReader:
         return last
 
 
-def split(block: bytes) -> list[SseEvent]:
-    """The events of a piece that `SseReader.take` gave."""
+def split(block: bytes, *, opens: bool = False) -> list[SseEvent]:
+    """The events of a piece that `SseReader.take` gave; `opens` says that the stream begins with it."""
     events: list[SseEvent] = []
     start = 0
     for found in _EVENT_END.finditer(block):
-        events.append(SseEvent(block[start : found.end()]))
+        events.append(SseEvent(block[start : found.end()], opens and not start))
         start = found.end()
     return events
 
 
-def split_from(block: bytes, position: int) -> tuple[bytes, list[SseEvent]]:
+def split_from(block: bytes, position: int, *, opens: bool = False) -> tuple[bytes, list[SseEvent]]:
     """What stands before the event at `position`, in one piece, and the events from there on."""
     start = block.rfind(_END, 0, position) + len(_END)
     if start < len(_END) or b"\r" in block or _is_long_end(block, start):
-        return b"", split(block)
+        return b"", split(block, opens=opens)
     return block[:start], split(block[start:])
 
 
@@ -168,9 +197,3 @@ def _is_long_end(data: bytes | bytearray, end: int) -> bool:
 def _lines(raw: bytes) -> list[tuple[bytes, bytes]]:
     lines: list[tuple[bytes, bytes]] = _LINE.findall(raw)
     return lines if lines[-1] != (b"", b"") else lines[:-1]
-
-
-def _field(line: bytes) -> tuple[bytes, bytes]:
-    """The field's name and value; a comment has the name "" (only the first line of a stream may carry the mark)."""
-    name, _, value = line.removeprefix(_BOM).partition(b":")
-    return name, value.removeprefix(b" ")

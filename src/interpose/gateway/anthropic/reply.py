@@ -15,9 +15,9 @@ from interpose.wire.strictjson import read_arguments
 def judged_reply(body: bytes) -> Steps:
     """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.
 
-    Raises Unreadable when the body is not a JSON object.
+    Raises Unreadable when the body is not a JSON object, or can be read in two ways.
     """
-    top = open_body(body)
+    top = open_body(body, arguments="input")
     content = top.get("content")
     if content is None or not bytes(content).startswith(b"["):
         yield body

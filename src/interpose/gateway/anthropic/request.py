@@ -48,7 +48,7 @@ class AnthropicRequest:
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        self._top = open_body(body)
+        self._top = open_body(body, arguments="input")
         self._messages = [bytes(raw) for raw in open_array(self._top.get("messages"))]
         self._roles = [role_of(msgspec.Raw(message)) for message in self._messages]
         self._new_from = last_assistant(self._roles) + 1

@@ -10,10 +10,11 @@ from typing import TypeAlias
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import CUT_SHORT, HELD_BYTES_MAX, Dropped, ProposedCall, Steps, answered
+from interpose.gateway.bodies import read_in_one_way
 from interpose.gateway.faults import error_event
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader, split, split_from
+from interpose.wire.sse import SseEvent, SseReader, split
 from interpose.wire.strictjson import join_pieces, read_arguments
 
 _MARKS = (b"tool_use", b"message_delta", b"message_stop", b"\\u")
@@ -83,7 +84,7 @@ class AnthropicStream:
                 yield block
             return
 
-        plain, events = split_from(block, first)
+        plain, events = self._reader.split_from(block, first)
         out: _Out = [plain] if plain else []
         for event in events:
             if self._is_idle and _first_mark(event.raw) < 0:
@@ -98,7 +99,7 @@ class AnthropicStream:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
         out: _Out = []
         events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest)] if rest and fault is None else events:
+        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
             yield from self._take(event, out)
 
         if self._held:
@@ -116,6 +117,7 @@ class AnthropicStream:
         return not (self._held or self._tail or self._closed)
 
     def _take(self, event: SseEvent, out: _Out) -> Steps:
+        yield from read_in_one_way(event.data, out)
         data = _parsed(event)
         key = str(data.get("index"))
         match _kind(event, data):

@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import CUT_SHORT, HELD_BYTES_MAX, Dropped, Steps, answered
+from interpose.gateway.bodies import read_in_one_way
 from interpose.gateway.chat.calls import LEGACY
 from interpose.gateway.chat.choice import Choice, PartialCall, rewritten_deltas
 from interpose.gateway.chat.reply import CALL_REASONS
 from interpose.gateway.faults import error_event
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader, split, split_from
+from interpose.wire.sse import SseEvent, SseReader, split
 
 _CALL_MARK = b"_call"
 """Without it a chunk cannot matter while no call is held: it is in both forms of a call and in both of its finishes."""
@@ -58,7 +59,7 @@ class ChatStream:
                 yield block
             return
 
-        plain, events = split_from(block, first)
+        plain, events = self._reader.split_from(block, first)
         self._note_text(plain)
         out: _Out = [plain] if plain else []
         for event in events:
@@ -75,7 +76,7 @@ class ChatStream:
         """The end of the stream. A call whose choice was not finished is dropped, and an error says so."""
         out: _Out = []
         events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest)] if rest and fault is None else events:
+        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
             yield from self._take(event, out)
 
         if self._is_over or (fault is not None and _tells_end(self._unread)):
@@ -100,6 +101,7 @@ class ChatStream:
             self._has_text = _HAS_TEXT.search(raw) is not None
 
     def _take(self, event: SseEvent, out: _Out) -> Steps:
+        yield from read_in_one_way(event.data, out)
         data = event.data
         if _is_done(data):
             yield from self._done(event, out)

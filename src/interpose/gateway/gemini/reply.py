@@ -53,14 +53,16 @@ def judged_reply(body: bytes) -> Steps:
     """
     candidates = Candidates()
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
-        changed = yield from judged_chunk(open_body(body), candidates)
+        changed = yield from judged_chunk(open_body(body, arguments="args"), candidates)
         yield body if changed is None else write_json(changed)
         return
 
     judged: list[bytes] = []
     reader = ArrayReader()
     for piece in reader.feed(body):
-        changed = (yield from judged_chunk(open_body(piece.raw), candidates)) if piece.is_item else None
+        changed = (
+            (yield from judged_chunk(open_body(piece.raw, arguments="args"), candidates)) if piece.is_item else None
+        )
         judged.append(piece.raw if changed is None else write_json(changed))
     yield b"".join([*judged, reader.finish()])
 

@@ -31,7 +31,7 @@ class GeminiRequest:
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        self._top = open_body(body)
+        self._top = open_body(body, arguments="args")
         self._contents = [bytes(raw) for raw in open_array(self._top.get("contents"))]
         self._values = [value_of(msgspec.Raw(content)) for content in self._contents]
         self._roles = [_role(value) for value in self._values]

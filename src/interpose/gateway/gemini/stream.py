@@ -12,13 +12,13 @@ import msgspec
 from interpose.contracts.json import Json
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import CUT_SHORT, ProposedCall, Steps, Unreadable
-from interpose.gateway.bodies import RawObject, open_body
+from interpose.gateway.bodies import RawObject, open_body, read_in_one_way
 from interpose.gateway.faults import error_body, error_event
 from interpose.gateway.gemini.parts import HARMLESS
 from interpose.gateway.gemini.reply import Candidates, judged_chunk
 from interpose.wire.jsonarray import ArrayReader
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader, split
+from interpose.wire.sse import SseEvent, SseReader
 
 _ONE_TEXT = re.compile(
     rb'"parts"\s*:\s*\[\s*\{\s*"text"\s*:\s*"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)"\s*'
@@ -90,6 +90,7 @@ class _Chunks:
         """The chunk as it may leave, None when that is as it came; `out` leaves before anything is asked."""
         if self.passes(data):
             return None
+        yield from read_in_one_way(data, out, arguments="args")
         try:
             chunk = _CHUNK.decode(data)
         except (msgspec.DecodeError, RecursionError):
@@ -141,7 +142,7 @@ class _Events:
             yield block
             return
         out: _Out = []
-        for event in split(block):
+        for event in self._reader.split(block):
             yield from self._take(event, out)
         if out:
             yield b"".join(out)
@@ -149,7 +150,7 @@ class _Events:
     def finish(self, fault: str | None) -> Steps:
         out: _Out = []
         events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest)] if rest and fault is None else events:
+        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
             yield from self._take(event, out)
         if fault is not None and not self._chunks.is_over:
             out.append(error_event("gemini", fault, SseEvent(self._last).newline))
@@ -206,7 +207,7 @@ def _has_text(part: dict[str, msgspec.Raw]) -> bool:
 def _fields(data: bytes) -> RawObject | None:
     """The members of a chunk, read as its most lenient reader would; None when it is no object."""
     try:
-        return open_body(data)
+        return open_body(data, arguments="args")
     except Unreadable:
         pass
     try:

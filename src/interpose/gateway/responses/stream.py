@@ -12,13 +12,13 @@ from typing import TypeAlias
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import CUT_SHORT, HELD_BYTES_MAX, Dropped, ProposedCall, Steps, Unreadable
-from interpose.gateway.bodies import RawObject, open_body, open_object, value_of
+from interpose.gateway.bodies import RawObject, open_body, open_object, read_in_one_way, value_of
 from interpose.gateway.faults import error_event
 from interpose.gateway.responses.held import Event, Held, rewritten_events, told_events
 from interpose.gateway.responses.items import is_call
 from interpose.gateway.responses.reply import Identity, Settled, asked, identity, judged_response
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader, split_from
+from interpose.wire.sse import SseEvent, SseReader
 
 _MARK = re.compile(
     rb'output_item|function_call|custom_tool|"output"\s*:\s*\[\s*[^\]\s]|"error"\s*:\s*[^n\s]|"error"\s*[,}]|\\u'
@@ -63,7 +63,7 @@ class ResponsesStream:
                 yield block
             return
 
-        plain, events = split_from(block, found.start() if found else 0)
+        plain, events = self._reader.split_from(block, found.start() if found else 0)
         out: _Out = [plain] if plain else []
         for event in events:
             if self._is_idle and _MARK.search(event.raw) is None:
@@ -77,7 +77,7 @@ class ResponsesStream:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
         out: _Out = []
         events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest)] if rest and fault is None else events:
+        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
             yield from self._take(event, out)
 
         is_cut = bool(self._held)
@@ -92,6 +92,7 @@ class ResponsesStream:
         return not (self._held or self._closed)
 
     def _take(self, event: SseEvent, out: _Out) -> Steps:
+        yield from read_in_one_way(event.data, out)
         data = _parsed(event)
         kind = data.get("type") or event.name
         key = self._key(data)
