@@ -225,7 +225,7 @@ def test_a_request_that_nobody_edits_arrives_as_it_was_sent() -> None:
         house.raw("POST", "/v1/messages?beta=true", body, headers)
         zipped = {"content-encoding": "gzip", "accept-encoding": "br"}
         assert house.raw("POST", "/v1/messages", gzip.compress(body), zipped)[0] == 200
-        house.raw("POST", "//v1/messages/", body)
+        house.raw("POST", "/v1/messages/", body)
         first, second = house.upstream.requests[:2]
 
     assert first.body == second.body == body

@@ -43,6 +43,13 @@ def test_the_launch_prefix_is_cut_off(raw_path: bytes, secret: str | None, rest:
         ("GET", "/v1/models", Route("chat", "plain")),
         ("GET", "/v1/models/m-1", Route("chat", "plain", "m-1")),
         ("HEAD", "/", Route("chat", "plain")),
+        ("POST", "/", Route("chat", "unknown")),
+        ("POST", "/v1/MESSAGES", Route("anthropic", "judged")),
+        ("POST", "/v1/messages / ", Route("anthropic", "judged")),
+        ("POST", "/v1beta/models/g:GENERATECONTENT", Route("gemini", "judged", "g")),
+        ("POST", "/v1/models", Route("chat", "unknown")),
+        ("GET", "/x/models", Route("chat", "unknown")),
+        ("POST", "/v1/messages/count_tokens/x", Route("anthropic", "unknown")),
     ],
 )
 def test_what_a_path_means(method: str, path: str, route: Route) -> None:
@@ -92,7 +99,15 @@ def test_sessions_by_header() -> None:
 
 @pytest.mark.parametrize(
     ("host", "name"),
-    [("LocalHost:80", "localhost"), ("[::1]:80", "[::1]"), ("127.0.0.1", "127.0.0.1"), ("", ""), ("a.b:1", "a.b")],
+    [
+        ("LocalHost:80", "localhost"),
+        ("[::1]:80", "[::1]"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("", ""),
+        ("a.b:1", "a.b"),
+        ("[::1]evil.com", "[::1]evil.com"),
+        ("localhost:1:evil.com", "localhost:1:evil.com"),
+    ],
 )
 def test_host_names(host: str, name: str) -> None:
     """Ports and case do not count."""

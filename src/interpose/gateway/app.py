@@ -6,11 +6,12 @@ Does not know: what is done with a request, which server runs it.
 
 import asyncio
 import os
+from urllib.parse import urlsplit
 
 from interpose import __version__
 from interpose.contracts.journal import Record
-from interpose.contracts.ports import Clock, Journal, Launches, Workspaces
-from interpose.gateway.admission import Admission, TurnedAway
+from interpose.contracts.ports import Clock, Journal, Launch, Launches, Workspaces
+from interpose.gateway.admission import Admission, Admitted, TurnedAway
 from interpose.gateway.anthropic import AnthropicCodec
 from interpose.gateway.api import ApiName
 from interpose.gateway.asgi import App, Incoming, Outgoing, Receive, Scope, Send
@@ -20,12 +21,13 @@ from interpose.gateway.faults import error_body
 from interpose.gateway.gemini import GeminiCodec
 from interpose.gateway.ledger import Ledger
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
+from interpose.gateway.paths import decoded_path, oddity_of, raw_path_of
 from interpose.gateway.policies import Policies
 from interpose.gateway.responses import ResponsesCodec
-from interpose.gateway.routes import Headers, agent_of, route_of, session_of, split_launch
-from interpose.gateway.settings import GatewaySettings
+from interpose.gateway.routes import Headers, Route, agent_of, route_of, session_of, split_launch
+from interpose.gateway.settings import PROVIDERS, GatewaySettings
 from interpose.gateway.tracing import NoTracing, Tracing
-from interpose.gateway.upstream import Upstream
+from interpose.gateway.upstream import Upstream, joined_url
 from interpose.gateway.visit import Parts, Visit
 from interpose.kernel.boundary import fault_line, guarded_async
 from interpose.kernel.ids import random_id
@@ -93,18 +95,16 @@ class Gateway:
     async def _visited(self, scope: Scope, receive: Receive, send: Send) -> None:
         settings = self._parts.settings
         headers = Headers.of(scope["headers"])
-        raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
-        secret, raw_path = split_launch(raw_path)
-        path = _decoded(scope["path"], has_prefix=secret is not None)
+        secret, raw_path = split_launch(raw_path_of(scope.get("raw_path"), scope["path"]))
         outgoing = Outgoing(send, closes=settings.closes_connections)
         if secret is None and raw_path in _OPEN_PATHS:
             await self._tell_health(outgoing, raw_path, headers)
             return
 
-        admitted = self._admission.admit(headers, secret)
+        admitted = self._admitted(headers, secret, raw_path)
         launch = admitted.launch
         agent = (launch.agent if launch else None) or agent_of(headers)
-        route = route_of(scope["method"], path, headers, agent)
+        route = self._route(scope["method"], raw_path, headers, agent, launch)
         if isinstance(admitted, TurnedAway):
             await self._refuse(outgoing, route.api, admitted)
             return
@@ -136,6 +136,34 @@ class Gateway:
         finally:
             self._open -= 1
             self._metrics.opened(-1)
+
+    def _admitted(self, headers: Headers, secret: str | None, raw_path: bytes) -> Admitted | TurnedAway:
+        oddity = oddity_of(raw_path)
+        if oddity is not None:
+            return TurnedAway(400, f"interpose refuses paths that two servers may read differently: {oddity}")
+        return self._admission.admit(headers, secret)
+
+    def _route(self, method: str, raw_path: bytes, headers: Headers, agent: str | None, launch: Launch | None) -> Route:
+        """What a request is, by its path here and by the one that it gets upstream, which a base URL may complete."""
+        route = route_of(method, decoded_path(raw_path), headers, agent)
+        if route.kind == "judged":
+            return route
+        for base in self._base_urls(route.api, launch):
+            path = decoded_path(urlsplit(joined_url(base, raw_path, b"")).path.encode())
+            joined = route_of(method, path, headers, agent)
+            if joined.kind == "judged":
+                return joined
+        return route
+
+    def _base_urls(self, api: ApiName, launch: Launch | None) -> set[str]:
+        """Where a request may go: a launch's own upstream, else any of its provider's."""
+        if launch is not None and launch.upstream:
+            return {launch.upstream}
+        upstreams = self._parts.settings.upstreams
+        provider = PROVIDERS[api]
+        return {upstreams.own(provider).base_url} | {
+            target.base_url for target in upstreams.targets if target.api == provider
+        }
 
     async def _tell_health(self, outgoing: Outgoing, path: bytes, headers: Headers) -> None:
         """`/healthz`: the process answers. `/readyz`: it can judge too; 503 and the reason where it cannot."""
@@ -182,16 +210,8 @@ def bound_to(app: App, secret: str) -> App:
 
     async def bound(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
+            raw_path = raw_path_of(scope.get("raw_path"), scope["path"])
             scope = {**scope, "path": prefix + scope["path"], "raw_path": prefix.encode() + raw_path}
         await app(scope, receive, send)
 
     return bound
-
-
-def _decoded(path: str, *, has_prefix: bool) -> str:
-    """The decoded path without the launch prefix."""
-    if not has_prefix:
-        return path
-    _, _, rest = path.removeprefix("/l/").partition("/")
-    return f"/{rest}"

@@ -16,9 +16,17 @@ SESSION_HEADERS = (b"x-interpose-session", b"x-claude-code-session-id", b"sessio
 """Headers that name a session, the most telling first."""
 
 _LAUNCH = re.compile(rb"/l/([^/?#]*)")
-_GEMINI_CALL = re.compile(r":(generateContent|streamGenerateContent)$")
-_COUNTS = re.compile(r"/v1/messages/count_tokens$|:countTokens$")
-_MODELS = re.compile(r"/models(/[^:]+)?$")
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]*)(?::[0-9]*)?")
+_JUDGED: tuple[tuple[re.Pattern[str], ApiName], ...] = (
+    (re.compile(r"/v1/messages$"), "anthropic"),
+    (re.compile(r"/chat/completions$"), "chat"),
+    (re.compile(r"/responses$"), "responses"),
+    (re.compile(r":(generatecontent|streamgeneratecontent)$"), "gemini"),
+)
+"""The ends of the judged paths, in lower case."""
+
+_COUNTS = re.compile(r"(/v1)?/messages/count_tokens|(/v1|/v1alpha|/v1beta)?/models/[^/:]+:countTokens")
+_MODELS = re.compile(r"(/v1|/v1alpha|/v1beta)?/models(/[^/:]+)?")
 _NAMED_MODEL = re.compile(r"/models/([^:]+)(:[A-Za-z]+)?$")
 _AGENTS = (
     ("claude-cli/", "claude-code"),
@@ -70,20 +78,18 @@ def split_launch(raw_path: bytes) -> tuple[str | None, bytes]:
 
 
 def route_of(method: str, path: str, headers: Headers, agent: str | None) -> Route:
-    """What a request is. `path` is decoded and has no launch prefix; doubled and final slashes do not count."""
-    path = "/" + "/".join(part for part in path.split("/") if part)
+    """What a request is. `path` is decoded and has no launch prefix.
+
+    Case, doubled slashes, and slashes and spaces at the end do not lead past the policy; what is let through as plain
+    is spelled exactly.
+    """
+    path = "/" + "/".join(part for part in path.rstrip(" /").split("/") if part)
     if method == "POST":
-        if path.endswith("/v1/messages"):
-            return Route("anthropic", "judged")
-        if path.endswith("/chat/completions"):
-            return Route("chat", "judged")
-        if path.endswith("/responses"):
-            return Route("responses", "judged")
-        if _GEMINI_CALL.search(path):
-            return Route("gemini", "judged", _model_in(path))
-    api = _api_of(path, headers, agent)
-    is_plain = path == "/" or _MODELS.search(path) or (method == "POST" and _COUNTS.search(path))
-    return Route(api, "plain" if is_plain else "unknown", _model_in(path))
+        for end, judged in _JUDGED:
+            if end.search(path.casefold()):
+                return Route(judged, "judged", _model_in(path) if judged == "gemini" else None)
+    kind: Kind = "plain" if _is_plain(method, path) else "unknown"
+    return Route(_api_of(path, headers, agent), kind, _model_in(path))
 
 
 def session_of(headers: Headers) -> str | None:
@@ -98,11 +104,22 @@ def agent_of(headers: Headers) -> str | None:
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port, in lower case."""
+    """The name in a Host header, without its port, in lower case; all of it where that is not how it is built."""
     name = host.strip().lower()
-    if name.startswith("["):
-        return name.partition("]")[0] + "]"
-    return name.partition(":")[0]
+    found = _HOST.fullmatch(name)
+    return found.group(1) if found else name
+
+
+def _is_plain(method: str, path: str) -> bool:
+    match method:
+        case "GET":
+            return path == "/" or _MODELS.fullmatch(path) is not None
+        case "HEAD":
+            return path == "/"
+        case "POST":
+            return _COUNTS.fullmatch(path) is not None
+        case _:
+            return False
 
 
 def _model_in(path: str) -> str | None:
