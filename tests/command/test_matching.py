@@ -205,3 +205,29 @@ def test_a_folder_is_judged_by_the_names_in_it(tmp_path: Path, text: str, access
     answer = match_paths(read_command(text, cwd=str(tmp_path)), patterns, {access})  # type: ignore[arg-type]
 
     assert (answer.file if isinstance(answer, Found) else answer) == (found or NotFound())
+
+
+def test_a_word_that_may_be_an_option_has_a_way_out() -> None:
+    """The reason says how the command is written so that it can be told, and written so it can."""
+    pattern = CommandPattern.parse("rm -r|-R|--recursive")
+    doubt = pattern.match(read_command('rm -f "$f" b', cwd="/w"))
+    assert isinstance(doubt, Unknown)
+    assert doubt.reason.endswith('put -- before it: rm -f -- "$f" b')
+    assert pattern.match(read_command('rm -f -- "$f" b', cwd="/w")) == NotFound()
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ('rm -f "$$"', NotFound),
+        ("find . -print0 | xargs -0 rm -f", NotFound),
+        ("find . -print0 | xargs -0 rm -rf", Found),
+        ("find . | xargs rm -f", Unknown),
+        ("find -print0 -files0-from x | xargs -0 rm -f", Unknown),
+        ("find . -print0 | sed s,./,-r, | xargs -0 rm -f", Unknown),
+        ("find . -printf -r -print0 | xargs -0 rm -f", Unknown),
+    ],
+)
+def test_names_that_cannot_be_options(line: str, answer: type) -> None:
+    """Numbers, and names that find writes with its root ahead and a zero byte behind, are no options."""
+    assert isinstance(CommandPattern.parse("rm -r").match(read_command(line, cwd="/w")), answer)

@@ -49,7 +49,7 @@ class Builtins:
                 return After(dead, state)
             case "trap":
                 return self._trap(words, state)
-            case "alias" | "shopt" | "enable" | "bind" | "hash":
+            case "alias" | "shopt" | "enable" | "bind" | "hash" | "compgen" | "complete":
                 return self._options(name, words, state)
             case _:
                 return self._variables(name, words, state)
@@ -68,7 +68,12 @@ class Builtins:
                 return same(state)
             case "read" | "readarray" | "mapfile" | "printf" | "wait":
                 for word in words:
-                    state.forget(word.text) if word.plain else state.forget_all()
+                    if word.plain and word.text.isidentifier():
+                        self._host.store(word.text, None, state)
+                    elif word.dynamic:
+                        state.forget_all()
+                if name in ("readarray", "mapfile") and any(word.text.startswith("-C") for word in words):
+                    self._host.doubt(f"{name} -C runs a text for its lines")
                 state.forget("REPLY")
                 state.forget("MAPFILE")
                 return None if name in TOOLS else same(state)
@@ -114,6 +119,10 @@ class Builtins:
         return same(state)
 
     def _options(self, name: str, words: tuple[Word, ...], state: State) -> After:
+        if name in ("compgen", "complete"):
+            if any(word.dynamic or word.text[:2] in ("-C", "-F", "-W") for word in words):
+                self._host.doubt(f"{name} may run what stands in its words")
+            return same(state)
         harmless = {"-s", "-u", "-q", "-p", "globstar", "nullglob", "failglob", "checkwinsize", "inherit_errexit"}
         if name != "hash" and words and not all(word.plain and word.text in harmless for word in words):
             self._host.doubt(f"{name} changes how commands are read")

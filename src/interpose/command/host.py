@@ -40,7 +40,7 @@ class Host(Protocol):
         """Reads a text as a program of its own."""
         ...
 
-    def set(self, name: str, value: Value | None, state: State) -> None:
+    def store(self, name: str, value: Value | None, state: State) -> None:
         """Stores a variable."""
         ...
 

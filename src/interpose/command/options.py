@@ -22,6 +22,9 @@ class Options:
         return cls(short, frozenset(f"--{name}" for name in long.split()))
 
 
+_DIGITS = ("$$", "$#", "$?")
+"""Expansions that are numbers and never start with a dash."""
+
 NO_OPTIONS = Options()
 
 
@@ -71,7 +74,7 @@ def parse_options(words: Sequence[Word], takes: Options, *, permute: bool = True
 
 def may_be_option(word: Word) -> bool:
     """Whether a word that is not known could turn out to be an option."""
-    if not word.dynamic:
+    if not word.dynamic or (not word.prefix and not word.many and word.text.startswith(_DIGITS)):
         return False
     return (word.many and not word.each) or not word.prefix or word.prefix.startswith("-")
 

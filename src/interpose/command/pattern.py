@@ -123,7 +123,9 @@ class CommandPattern:
             unsure = unsure or next((word for flag in wanted for word in _values(before, flag) if word.dynamic), None)
             if unsure is None:
                 return NotFound()
-            way_out = "" if unsure.pattern is None else f"; './{unsure.text}' is never one"
+            way_out = f"; put -- before it: {_with_dashes(command)}"
+            if unsure.pattern is not None:
+                way_out = f"; './{unsure.text}' is never one"
             doubt = Unknown(f"whether {unsure.text!r} is {'|'.join(wanted)} cannot be told{way_out}")
         return doubt
 
@@ -195,6 +197,14 @@ def _before_dashes(words: Sequence[Word]) -> list[Word]:
             break
         before.append(word)
     return before
+
+
+def _with_dashes(command: SimpleCommand) -> str:
+    """The command with `--` ahead of all that is no option for sure."""
+    texts = [f'"{word.text}"' if word.dynamic and word.text != ANY else word.text for word in command.words]
+    options = [word.text for word in command.words if word.plain and word.text.startswith("-")]
+    rest = [text for text in texts if text not in options and text != ANY]
+    return " ".join((command.program.text, *options, "--", *rest))
 
 
 def _values(words: Sequence[Word], flag: str) -> list[Word]:

@@ -17,6 +17,7 @@ from interpose.command.patches import read_patch
 from interpose.command.places import moved
 from interpose.command.reading import ACCESSES, ANY, SimpleCommand, Word
 from interpose.command.state import After, Piece, State, Stdin, child, distant, same, without_stdin
+from interpose.command.texts import git_texts, run_texts
 from interpose.command.words import value_of
 from interpose.command.wrappers import (
     OTHER_SHELLS,
@@ -140,6 +141,9 @@ class Runner:
             self._special[name](command, state)
         elif name in _APPLY_PATCH or (name == "patch" and state.stdin.kind in ("text", "dynamic")):
             self._patch(command, state)
+        for text in run_texts(name, command.words):
+            self._host.branch()
+            run_text(self._host, text, child(state), name, (*command.wrappers, name))
         for use in tool_files(name, command.words):
             self._host.use(use.word, use.access, command.text, state, use.depth, use.names)
 
@@ -203,7 +207,7 @@ class Runner:
             place.stdin = Stdin("pipe")
         for word in inner.assignments:
             variable, _, value = word.text.partition("=")
-            self._host.set(variable, None if word.dynamic else (Piece("text", value),), place)
+            self._host.store(variable, None if word.dynamic else (Piece("text", value),), place)
             place.exported.add(variable)
         return place
 
@@ -304,7 +308,8 @@ class Runner:
         self._host.branch()
         marks = [word.text for word in parsed.values("-I", "--replace")]
         mark = marks[-1] if marks else ("{}" if parsed.has("-i", "--replace") else None)
-        more = Word(ANY, dynamic=True, many=mark is None)
+        starts = state.stdin.text if state.stdin.kind == "pipe" and parsed.has("-0", "--null") else ""
+        more = Word(ANY, dynamic=True, prefix=starts, many=mark is None, each=bool(starts))
         words = [_put(word, mark, more) for word in parsed.operands]
         if mark is None:
             words.append(more)
@@ -329,9 +334,12 @@ class Runner:
 
     def _git(self, command: SimpleCommand, state: State) -> None:
         call = git_call(command.words)
-        for word in call.configured:
-            if word.dynamic or word.text.startswith("alias."):
-                self._host.doubt("git -c sets an alias or something that is not known")
+        texts, doubts = git_texts(call)
+        for reason in doubts:
+            self._host.doubt(reason)
+        for text in texts:
+            self._host.branch()
+            run_text(self._host, text, child(state), "git", (*command.wrappers, "git"))
         if call.uncertain or (call.subcommand is not None and call.subcommand.dynamic):
             self._any_file(call.subcommand.text if call.subcommand is not None else ANY, command.text, state)
         place = state.copy()

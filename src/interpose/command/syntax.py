@@ -5,10 +5,14 @@ Knows: the grammar's node types. Does not know: values, programs' meaning.
 
 import re
 from collections.abc import Iterable
+from itertools import takewhile
+from posixpath import commonprefix
 
 from tree_sitter import Node
 
 _DESCRIPTOR = re.compile(r"(?:^|[\s;&|()])(?:\d+|\{\w+\})$")
+_PLAIN_PATH = re.compile(r"[\w./][\w./@+-]*")
+_FIND_SPEAKS = frozenset({"-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-fprint0", "-files0-from"})
 _READS_INTO = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "wait"})
 
 
@@ -118,6 +122,15 @@ def _command_name(node: Node) -> str | None:
     if name is None or not name.children or name.children[0].type != "word":
         return None
     return source(name)
+
+
+def found_start(node: Node) -> str:
+    """How every name starts that a plain `find ROOT… -print0` writes, each ended by a zero byte; "" when not known."""
+    words = [source(child) for child in node.children]
+    if node.type != "command" or words[0] != "find" or words[-1] != "-print0" or _FIND_SPEAKS.intersection(words):
+        return ""
+    roots = list(takewhile(lambda word: not word.startswith(("-", "(", "!", "\\")), words[1:])) or ["."]
+    return commonprefix(roots) if all(_PLAIN_PATH.fullmatch(root) for root in roots) else ""
 
 
 def called_names(node: Node) -> set[str | None]:

@@ -6,7 +6,8 @@ Knows: `=`, `+=`, arrays, attributes that change or fix a value. Does not know: 
 from tree_sitter import Node
 
 from interpose.command.reading import SimpleCommand, Word
-from interpose.command.state import State, Value
+from interpose.command.settings import check_variable
+from interpose.command.state import Piece, State, Value
 from interpose.command.syntax import source
 from interpose.command.words import Scope, read_value, read_words, walk_nested
 
@@ -24,6 +25,7 @@ class Variables:
 
     def set(self, name: str, value: Value | None, state: State) -> None:
         """Stores a variable; None and names with an attribute make it not known."""
+        check_variable(name, value, state, self._scope)
         if value is None or name in self._fixed:
             state.forget(name)
             return
@@ -91,8 +93,10 @@ class Variables:
         for given in names:
             if "[" in given and ("$(" in given or "`" in given):
                 self._scope.doubt(f"{keyword} may run code inside {given[:60]!r}")
-            name, assigned, _ = given.partition("=")
+            name, assigned, text = given.partition("=")
             name = name.split("[", 1)[0].rstrip("+")
+            if assigned:
+                check_variable(name, (Piece("text", text),) if "$" not in text else None, state, self._scope)
             if keyword in ("unset", "unsetenv") or assigned:
                 state.forget(name)
             if keyword == "unset" and "f" in flags.replace("v", "f"):

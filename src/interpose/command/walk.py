@@ -18,6 +18,7 @@ from interpose.command.syntax import (
     called_names,
     calls,
     ends_in_descriptor,
+    found_start,
     heredoc_rest,
     local_names,
     lone_dash,
@@ -76,7 +77,7 @@ class Walk(Findings):
         self.wrappers = outer
         return after
 
-    def set(self, name: str, value: Value | None, state: State) -> None:
+    def store(self, name: str, value: Value | None, state: State) -> None:
         """Stores a variable."""
         self._variables.set(name, value, state)
 
@@ -247,7 +248,7 @@ class Walk(Findings):
         for index, stage in enumerate(stages):
             inner = state.copy()
             if piped or index:
-                inner.stdin = Stdin("pipe")
+                inner.stdin = Stdin("pipe", found_start(stages[index - 1]) if index else "")
             self._apply(stage, redirects if index == len(stages) - 1 else (), inner)
 
     def _redirected(self, node: Node, state: State) -> After:
@@ -340,7 +341,7 @@ class Walk(Findings):
         }
         if not words:
             for name, value in overlay.items():
-                self.set(name, value, state)
+                self.store(name, value, state)
             state.stdin = outer
             return same(state)
         after = self._with_overlay(words, overlay, state)
@@ -353,7 +354,7 @@ class Walk(Findings):
             return self._runner.run(words, state, self.wrappers)
         inner = state.copy()
         for name, value in overlay.items():
-            self.set(name, value, inner)
+            self.store(name, value, inner)
             inner.exported.add(name)
         after = self._runner.run(words, inner, self.wrappers)
         for result in after:
@@ -430,14 +431,14 @@ class Walk(Findings):
         self._loosen(node, entry)
         for word in words:
             turn = entry.copy()
-            self.set(name, turn_value(word), turn)
+            self.store(name, turn_value(word), turn)
             self.statement(body, turn)
         entry.forget(name)
         return same(merge(state, entry))
 
     def _each_turn(self, name: str, words: Sequence[Word], body: Node, state: State) -> After:
         for word in words:
-            self.set(name, (Piece("text", word.text),), state)
+            self.store(name, (Piece("text", word.text),), state)
             state = self.statement(body, state).either()
         return same(state)
 

@@ -24,6 +24,7 @@ _BACKQUOTED = re.compile(r"\\([$`\\])")
 _HEREDOC_CODE = re.compile(r"(?P<escaped>\\.)|`(?P<code>(?:[^`\\]|\\.)*)`|`|\$[\w@*#?$!({-]", re.DOTALL)
 _HEREDOC_ESCAPE = re.compile(r"\\(?:\n|([$`\\]))")
 _EXPANSION = re.compile(r"\$[\w@*#?!({-]|`")
+_PROMPT = re.compile(r"@P\}$")
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _ANSI = re.compile(
     rb"\\(?:([abeEfnrtv\\'\"?])|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))"
@@ -54,6 +55,10 @@ class Scope(Protocol):
 
     def doubt(self, reason: str) -> None:
         """Notes why something cannot be read."""
+        ...
+
+    def store(self, name: str, value: Value | None, state: State) -> None:
+        """Stores a variable; None makes it not known."""
         ...
 
 
@@ -149,20 +154,27 @@ def _atoms(node: Node, state: State, scope: Scope) -> Iterator[Atom]:
             yield from _string(node, state, scope)
         case "command_name" | "concatenation" | "translated_string":
             yield from _parts(node, state, scope)
-        case "simple_expansion" | "expansion":
-            yield Atom("value", source(node), _expansion(node, state, scope, quoted=False))
+        case "$" | "simple_expansion" | "expansion":
+            yield _parameter(node, state, scope)
         case "command_substitution" | "process_substitution":
             yield Atom("value", source(node), _substitution(node, state, scope, quoted=False))
         case "arithmetic_expansion":
             arithmetic(node, state, scope)
             yield Atom("quoted_value", source(node), (Piece("dynamic", source(node)),))
-        case "$":
-            yield Atom("quoted", "$")
         case "==" | "=~" | "=":
             yield Atom("quoted", source(node))
         case _:
             scope.doubt(f"{node.type.replace('_', ' ')} {source(node)!r} is not understood as a word")
             yield _unknown(node)
+
+
+def _parameter(node: Node, state: State, scope: Scope) -> Atom:
+    """A parameter outside of quotes; one that is always a number is never split."""
+    if source(node) in ("$$", "$#", "$?"):
+        return Atom("quoted_value", source(node), (Piece("dynamic", source(node)),))
+    if node.type == "$":
+        return Atom("quoted", "$")
+    return Atom("value", source(node), _expansion(node, state, scope, quoted=False))
 
 
 def _unknown(node: Node) -> Atom:
@@ -310,6 +322,8 @@ def _expansion(node: Node, state: State, scope: Scope, *, quoted: bool) -> Value
         return unknown
     name = source(inner[0])
     simple = inner[0].type in ("variable_name", "special_variable_name")
+    if _PROMPT.search(source(node)):
+        scope.doubt(f"{source(node)} runs the code inside the variable")
     if len(inner) == 1 and simple:
         return _lookup(name, state, unknown, quoted=quoted)
     if calls_below(node):
@@ -319,7 +333,7 @@ def _expansion(node: Node, state: State, scope: Scope, *, quoted: bool) -> Value
         return unknown
     operator = inner[1].type
     if operator in ("=", ":="):
-        state.forget(name)
+        scope.store(name, None, state)
     value = state.variables.get(name)
     if operator in ("-", ":-", "=", ":=", "?", ":?") and value is not None and known(value):
         return value
