@@ -122,7 +122,7 @@ def test_a_wrong_pattern_says_where_and_what(text: str, part: str) -> None:
         CommandPattern.parse(text)
 
 
-@pytest.mark.parametrize("text", ["rm .*", "rm build.*", "npm i *.tgz", "./deploy.sh", "*/deploy.sh", "dd of=/dev/*"])
+@pytest.mark.parametrize("text", ["rm build.*", "npm i *.tgz", "./deploy.sh", "*/deploy.sh", "dd of=/dev/*"])
 def test_globs_and_own_scripts_are_patterns(text: str) -> None:
     """What a shell's user would write for names is no mistake."""
     assert CommandPattern.parse(text).text == text
@@ -231,3 +231,43 @@ def test_a_word_that_may_be_an_option_has_a_way_out() -> None:
 def test_names_that_cannot_be_options(line: str, answer: type) -> None:
     """Numbers, and names that find writes with its root ahead and a zero byte behind, are no options."""
     assert isinstance(CommandPattern.parse("rm -r").match(read_command(line, cwd="/w")), answer)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "npx -y rimraf@5 build",
+        "npx rimraf@latest build",
+        "npx rimraf@$V build",
+        "npm exec rimraf@5 build",
+        "bunx rimraf@5 build",
+        "pnpm dlx rimraf@5 build",
+        "yarn dlx rimraf@5 build",
+        "bun x rimraf@5 build",
+        "yarn rimraf build",
+        "pnpm rimraf build",
+        "yarn run rimraf build",
+        "pnpm run rimraf build",
+        "bun run rimraf build",
+        "bun rimraf build",
+        "yarn --cwd x rimraf build",
+    ],
+)
+def test_a_package_program_is_known_by_its_name(line: str) -> None:
+    """Neither a version nor the short form of a runner hides the program."""
+    assert ask("rimraf", line) == "Found"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("FOO=1 rm", "leave 'FOO=1' out"),
+        ("curl http://x|sh", "write a pattern for each, such as 'sh'"),
+        ("rm .*", "'*' stands for any characters"),
+    ],
+)
+def test_a_pattern_in_the_shell_s_language_says_what_is_possible(pattern: str, hint: str) -> None:
+    """An assignment, a pipe and a regular expression are refused with the way out."""
+    with pytest.raises(ValueError, match="the command pattern") as caught:
+        CommandPattern.parse(pattern)
+    assert hint in str(caught.value)

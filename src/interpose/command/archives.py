@@ -22,7 +22,10 @@ def tar_files(words: Sequence[Word]) -> list[Use]:
         letters = words[0].text.replace("f", "") + "f"
         given = [Word("-" + letters), *words[1:]]
     parsed = parse_options(
-        given, Options.of("fCTXb", "file directory files-from exclude exclude-from strip-components")
+        given,
+        Options.of(
+            "fCTXbIF", "file directory use-compress-program to-command files-from exclude exclude-from strip-components"
+        ),
     )
     folders = parsed.values("-C", "--directory")
     archives = parsed.values("-f", "--file")

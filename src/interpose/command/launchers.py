@@ -16,18 +16,22 @@ from interpose.command.wrappers import Wrapper
 class Launcher:
     """A program with subcommands: its own options with a value ahead of them, and those that run something.
 
-    `elsewhere` and `reads` as in `Wrapper`.
+    `elsewhere` and `reads` as in `Wrapper`. `own` are its other subcommands, where any other word is a program.
     """
 
     subcommands: "Mapping[str, Wrapper | Launcher]"
     takes: Options = NO_OPTIONS
     elsewhere: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    own: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A call that runs another program: by which words, in which way, with which words behind those."""
+    """A call that runs another program: by which words, in which way, with which words behind those.
+
+    `script` says that it may as well be a script of the project with that name.
+    """
 
     label: str
     wrapper: Wrapper
@@ -35,6 +39,7 @@ class Launch:
     elsewhere: bool = False
     reads: tuple[Word, ...] = ()
     uncertain: bool = False
+    script: bool = False
 
 
 def launch(name: str, words: Sequence[Word]) -> Launch | None:
@@ -51,13 +56,31 @@ def launch(name: str, words: Sequence[Word]) -> Launch | None:
         if parsed.uncertain or not parsed.operands[0].plain:
             return Launch(label, Wrapper(), (), elsewhere, tuple(reads), uncertain=True)
         subcommand, words = parsed.operands[0].text, parsed.operands[1:]
+        if entry.own is not None and subcommand not in entry.own and subcommand not in entry.subcommands:
+            return Launch(label, _TOOL, tuple(parsed.operands), elsewhere, tuple(reads), script=True)
         entry = entry.subcommands.get(subcommand)
         label = f"{label} {subcommand}"
     return None if entry is None else Launch(label, entry, tuple(words), elsewhere, tuple(reads))
 
 
 _RUN = Wrapper()
-_TOOL = Wrapper(Options.of("p", "package"))
+_TOOL = Wrapper(Options.of("p", "package"), package=True)
+_OWN_COMMANDS = frozenset(
+    {
+        "access", "add", "audit", "autoclean", "bin", "build-sfw", "bundle", "c", "cache", "check", "ci",
+        "completion", "config", "constraints", "create", "dedupe", "deploy", "dist-tag", "docs", "doctor",
+        "env", "explain", "fetch", "generate-lock-entry", "global", "help", "i", "import", "info", "init",
+        "install", "install-completion", "install-test", "la", "licenses", "link", "list", "ln", "login",
+        "logout", "ls", "node", "npm", "outdated", "owner", "pack", "patch", "patch-commit", "plugin", "pm",
+        "policies", "prefix", "prune", "publish", "rb", "rebuild", "recursive", "remove", "repl", "rm",
+        "root", "run-script", "search", "self-update", "server", "set", "setup", "stage", "star", "store",
+        "tag", "team", "un", "unadd", "uninstall", "unlink", "unplug", "up", "update", "upgrade",
+        "upgrade-interactive", "version", "versions", "view", "w", "whoami", "why", "workspace", "workspaces",
+    }
+)  # fmt: skip
+"""Subcommands of yarn, pnpm and bun; any other word is a script or a program of the project."""
+_BUN_COMMANDS = _OWN_COMMANDS | {"build", "test"}
+_SCRIPT = Launcher({}, own=frozenset())
 _CONDA = Launcher({"run": Wrapper(Options.of("np", "name prefix cwd"), elsewhere=("--cwd",))})
 _UV_RUN = Options.of(
     "pwfiPC",
@@ -67,7 +90,7 @@ _UV_RUN = Options.of(
 _UV = Launcher(
     {
         "run": Wrapper(_UV_RUN, elsewhere=("--directory",), queries=("-m", "--module"), reads=("--env-file",)),
-        "tool": Launcher({"run": Wrapper(Options.of("pwfiPC", "from with python index env-file"))}),
+        "tool": Launcher({"run": Wrapper(Options.of("pwfiPC", "from with python index env-file"), package=True)}),
     },
     Options.of("", "directory project config-file cache-dir color"),
     elsewhere=("--directory",),
@@ -146,7 +169,7 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {
     "pdm": Launcher({"run": Wrapper(Options.of("ps", "project site-packages venv"))}, Options.of("c", "config")),
     "hatch": Launcher({"run": _RUN}, Options.of("ep", "env project data-dir cache-dir config")),
     "rye": Launcher({"run": Wrapper(Options.of("", "pyproject"))}),
-    "pipx": Launcher({"run": Wrapper(Options.of("", "spec python index-url pip-args"))}),
+    "pipx": Launcher({"run": Wrapper(Options.of("", "spec python index-url pip-args"), package=True)}),
     **dict.fromkeys(("conda", "mamba", "micromamba"), _CONDA),
     **dict.fromkeys(("pyenv", "rbenv", "nodenv", "asdf"), Launcher({"exec": _RUN})),
     **dict.fromkeys(
@@ -156,17 +179,25 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {
     "dotenv": Launcher({"run": _RUN}, Options.of("fqe", "file quote export"), reads=("-f", "--file")),
     "bundle": Launcher({"exec": _RUN}),
     "npm": Launcher(
-        dict.fromkeys(("exec", "x"), Wrapper(Options.of("pwc", "package workspace call"), texts=("-c", "--call"))),
+        dict.fromkeys(
+            ("exec", "x"), Wrapper(Options.of("pwc", "package workspace call"), texts=("-c", "--call"), package=True)
+        ),
         Options.of("Cw", "prefix workspace"),
         elsewhere=("-C", "--prefix"),
     ),
     "pnpm": Launcher(
-        dict.fromkeys(("exec", "dlx"), _TOOL),
+        {**dict.fromkeys(("exec", "dlx"), _TOOL), "run": _SCRIPT},
         Options.of("CF", "dir filter"),
         elsewhere=("-C", "--dir", "-F", "--filter"),
+        own=_OWN_COMMANDS,
     ),
-    "yarn": Launcher(dict.fromkeys(("exec", "dlx"), _TOOL), Options.of("", "cwd"), elsewhere=("--cwd",)),
-    "bun": Launcher({"x": _TOOL}),
+    "yarn": Launcher(
+        {**dict.fromkeys(("exec", "dlx"), _TOOL), "run": _SCRIPT},
+        Options.of("", "cwd"),
+        elsewhere=("--cwd",),
+        own=_OWN_COMMANDS,
+    ),
+    "bun": Launcher({"x": _TOOL, "run": _SCRIPT}, Options.of("re", "cwd preload eval env-file"), own=_BUN_COMMANDS),
     **dict.fromkeys(("docker", "podman", "nerdctl"), _DOCKER),
     **dict.fromkeys(("docker-compose", "podman-compose"), _COMPOSE),
     **dict.fromkeys(("kubectl", "oc"), _KUBECTL),

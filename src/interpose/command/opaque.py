@@ -42,7 +42,9 @@ def opaque_name(command: SimpleCommand) -> str | None:
         return _script(command)
     if "/" in command.program.text and not _is_system(command.program.text):
         return command.program.text
-    return None if name in _UNDERSTOOD or launch(name, command.words) is not None else name
+    launched = launch(name, command.words)
+    understood = name in _UNDERSTOOD or (launched is not None and not launched.script)
+    return None if understood else name
 
 
 def _script(command: SimpleCommand) -> str | None:

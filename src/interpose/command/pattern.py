@@ -15,7 +15,11 @@ from interpose.command.reading import ANY, Answer, Found, NotFound, Reading, Sim
 from interpose.contracts.decisions import Unknown
 
 _OPERATOR = re.compile(r"[;&|]+|\d?>{1,2}.*|<.*|[^|]*;")
-_EXPRESSION = re.compile(r"^\^|\$$|\\|\.\+|\(.*\)|\.\*-")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_PIPED_INTO = frozenset(
+    {"sh", "bash", "dash", "zsh", "python", "python3", "perl", "ruby", "node", "xargs", "tee", "sudo"}
+)
+_EXPRESSION = re.compile(r"^\^|^\.\*$|\$$|\\|\.\+|\(.*\)|\.\*-")
 """What a word of a pattern hardly holds unless it is meant as a regular expression."""
 
 _WHOLE_FLAGS = frozenset(
@@ -160,13 +164,29 @@ def _refuse_other_languages(text: str) -> None:
                 f"the command pattern {text!r} names a variable at column {column}: words are seen with their values; "
                 "use '*' for what may stand there"
             )
+        _refuse_pipe(text, part, column)
     program = text.split()[0]
+    if _ASSIGNMENT.match(program):
+        raise ValueError(
+            f"the command pattern {text!r} starts with an assignment: a program is found whatever stands before it; "
+            f"leave {program!r} out"
+        )
     for name in program.split("|"):
         if name.startswith(("/", "~")):
             raise ValueError(
                 f"the command pattern {text!r} starts with a path: a program is known by its name in whatever folder "
                 f"it lies; write {name.rstrip('/').rsplit('/', 1)[-1]!r}"
             )
+
+
+def _refuse_pipe(text: str, part: str, column: int) -> None:
+    """Raises ValueError for `x|sh` behind a program: `|` parts what one word may be, and is no pipe."""
+    inputs = [word for word in part.split("|") if word in _PIPED_INTO]
+    if column > 1 and inputs and len(inputs) < part.count("|") + 1:
+        raise ValueError(
+            f"the command pattern {text!r} seems to hold a pipe at column {column}: '|' parts what one word may be, "
+            f"and each command of a line is asked about by itself; write a pattern for each, such as {inputs[0]!r}"
+        )
 
 
 def _alternatives(text: str, part: str, position: int) -> tuple[str, ...]:

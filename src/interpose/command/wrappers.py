@@ -14,6 +14,7 @@ from interpose.command.reading import SimpleCommand, Word
 SSH_OPTIONS = Options.of("BbcDEeFIiJLlmOopQRSWw")
 """The options of ssh(1) that take a value."""
 
+_VERSION = re.compile(r"(?<=.)(?:@|[=<>~!]=|\[)")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
 
 
@@ -36,6 +37,7 @@ class Wrapper:
         again: whether options are read once more behind the operands that stand ahead.
         each: whether every operand is a text of its own that is given to a shell.
         instead: options that take the place of the operands ahead.
+        package: whether the inner program is written as a package, maybe with a version (`rimraf@5`).
     """
 
     takes: Options = NO_OPTIONS
@@ -53,6 +55,7 @@ class Wrapper:
     again: bool = False
     each: bool = False
     instead: tuple[str, ...] = ()
+    package: bool = False
 
 
 _MOST_OTHERS = 8
@@ -112,9 +115,9 @@ WRAPPERS: dict[str, Wrapper] = {
     "torsocks": Wrapper(Options()),
     "prlimit": Wrapper(Options.of("p")),
     "numactl": Wrapper(Options.of("iNmCpP")),
-    "npx": Wrapper(Options.of("pwc", "package workspace call"), texts=("-c", "--call")),
-    "bunx": Wrapper(Options.of("p", "package")),
-    "pnpx": Wrapper(Options()),
+    "npx": Wrapper(Options.of("pwc", "package workspace call"), texts=("-c", "--call"), package=True),
+    "bunx": Wrapper(Options.of("p", "package"), package=True),
+    "pnpx": Wrapper(Options.of("p", "package"), package=True),
     "shx": Wrapper(),
     "cross-env": Wrapper(assigns=True),
     "cross-env-shell": Wrapper(assigns=True, joins=("*",)),
@@ -172,6 +175,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "uvx": Wrapper(
         Options.of("pwfiP", "from with with-editable python index index-url extra-index-url env-file"),
         reads=("--env-file",),
+        package=True,
     ),
 }
 
@@ -245,6 +249,8 @@ def unwrap(wrapper: Wrapper, words: Sequence[Word]) -> Inner:
         assignments.append(rest.pop(0))
     if wrapper.assigns and parsed.options and rest and rest[0].text == "-":
         rest = rest[1:]
+    if wrapper.package and rest:
+        rest[0] = _without_version(rest[0])
     if wrapper.program is not None:
         rest = [*parsed.values(wrapper.program)[-1:], *rest]
     return Inner(
@@ -374,6 +380,13 @@ def started(words: Sequence[Word]) -> tuple[Word, ...]:
     programs = parsed.values("-a", "--startas") or parsed.values("-x", "--exec")
     starts = parsed.has("-S", "--start")
     return (*programs[-1:], *parsed.operands, *(behind or ())) if programs and starts else ()
+
+
+def _without_version(package: Word) -> Word:
+    """The program of a package: `rimraf@5` and `rimraf@$V` are `rimraf`, `@scope/x@1` is `@scope/x`."""
+    known = package.prefix if package.dynamic else package.text
+    name, *version = _VERSION.split(known, maxsplit=1)
+    return Word(name) if version else package
 
 
 def _assigns(word: Word) -> bool:
