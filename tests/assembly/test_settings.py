@@ -129,6 +129,18 @@ def test_upstreams_with_a_table(folders: Folders) -> None:
     assert told.upstreams.chosen("anthropic", "m").base_url == "http://x"
 
 
+def test_a_variable_moves_an_upstream_and_keeps_the_rest_of_its_table(folders: Folders) -> None:
+    """Where to is one thing; with which key, certificates and times is another."""
+    write(folders, '[upstreams.openai]\nbase_url = "http://a"\nkey_env = "K"\nretries = 4\n')
+    settings = load_settings(folders, {"INTERPOSE_UPSTREAM_OPENAI": "http://b"})
+    (target,) = targets(settings.tables, Upstreams(), {"K": "k"})
+
+    assert target == Target("openai", "openai", "http://b", key="k", retries=4)
+    rows = {key: (value, origin) for key, value, origin in settings.rows()}
+    assert rows["upstreams.openai.base_url"] == ("http://b", "INTERPOSE_UPSTREAM_OPENAI")
+    assert rows["upstreams.openai.retries"] == (4, str(folders.config_file))
+
+
 def test_a_key_or_certificate_that_is_not_there_is_named(folders: Folders) -> None:
     """Both are found wrong before the gateway starts, not at the first request."""
     write(folders, LOCAL.format(digest=digest_of_secret("t")))

@@ -22,11 +22,12 @@ from interpose.testing.fakes import FakeLaunches, FakeWorkspaces
 from interpose.testing.journal import MemoryJournal
 from interpose.testing.upstream import RawBody, RawStream, Reply, Slow, Text
 from tests.e2e.house import House
-from tests.e2e.peers import Peer, read_request
+from tests.e2e.peers import ANSWER, Peer, read_request
 
 pytestmark = pytest.mark.e2e
 
 APIS = ["/v1/messages", "/v1/chat/completions"]
+SSE = b"text/event-stream"
 GOOD = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
 POST = b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 GET = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -411,3 +412,83 @@ def test_what_cannot_judge_is_not_ready() -> None:
 
     assert (status, alive) == (503, 200)
     assert json.loads(answer)["reason"] == "OSError: the hooks cannot be read"
+
+
+def _packed(body: bytes, encoding: bytes, kind: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
+    return head % (kind, encoding, len(body)) + body
+
+
+@pytest.mark.parametrize("path", APIS)
+@pytest.mark.parametrize("kind", [b"application/json", SSE])
+@pytest.mark.parametrize("body", [gzip.compress(b'{"candidates": []}' * 99)[:-12], b"x"])
+def test_a_compressed_reply_that_breaks_off_is_told(path: str, kind: bytes, body: bytes) -> None:
+    """Half of it is no reply: a 502 or an error in the stream, which names the encoding."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        read_request(connection)
+        connection.sendall(_packed(body, b"gzip", kind))
+
+    with Peer(serve) as peer, House([], upstreams=Upstreams(peer.url, peer.url, peer.url)) as house:
+        status, _, answer = house.raw("POST", path, GOOD)
+
+    assert status == (502 if kind.endswith(b"json") else 200)
+    assert b'"error"' in answer
+    assert b"'gzip'" in answer
+
+
+def test_an_event_that_can_be_read_in_two_ways_ends_the_stream() -> None:
+    """What came before it is kept; the client is told, and so is the journal."""
+    call = b'{"type":"content_block_start","type":"ping","index":0,"content_block":{"type":"tool_use","name":"Bash"}}'
+    stream = b"event: ping\ndata: {}\n\ndata: " + call + b"\n\ndata: {}\n\n"
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        read_request(connection)
+        connection.sendall(_packed(gzip.compress(stream[:60]) + gzip.compress(stream[60:]), b"gzip", SSE))
+
+    with Peer(serve) as peer, House([], upstreams=Upstreams(peer.url)) as house:
+        status, _, answer = house.raw("POST", APIS[0], GOOD)
+        house.until(lambda: any("two ways" in record.reason for record in house.journal.records))
+
+    assert status == 200
+    assert answer.startswith(b"event: ping\ndata: {}\n\nevent: error\n")
+    assert b"Bash" not in answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"", "it closed the connection without an answer"),
+        (b"SSH-2.0-OpenSSH_9\r\n", "its answer is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "the connection broke off before the answer was whole"),
+    ],
+)
+def test_faults_of_the_upstream_are_told_in_plain_words(answer: bytes, words: str) -> None:
+    """No name of a library's class is in them."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        read_request(connection)
+        connection.sendall(answer)
+
+    with Peer(serve) as peer, House([], upstreams=Upstreams(peer.url)) as house:
+        _, _, body = house.raw("POST", APIS[0], GOOD)
+
+    assert json.loads(body)["error"]["message"] == f"interpose got no usable answer from {peer.url}: {words}"
+
+
+def test_header_values_go_on_as_the_bytes_that_came() -> None:
+    """UTF-8 in them stays what it is, and several lines of Content-Encoding are one list."""
+    seen: list[bytes] = []
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        seen.append(read_request(connection))
+        connection.sendall(ANSWER)
+
+    twice = gzip.compress(gzip.compress(GOOD))
+    lines = b"X-Odd: \xc3\xa9\xe2\x82\xac\r\nContent-Encoding: gzip\r\nContent-Encoding: gzip\r\nConnection: close\r\n"
+    with Peer(serve) as peer, House([], upstreams=Upstreams(peer.url)) as house:
+        house.wire(POST + lines + b"Content-Length: %d\r\n\r\n" % len(twice) + twice)
+
+    (request,) = seen
+    assert b": \xc3\xa9\xe2\x82\xac\r\n" in request
+    assert request.endswith(GOOD)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpose.gateway.encodings import UndecodableError, decoded
+from interpose.gateway.encodings import UndecodableError, Unpacking, decoded, encodings_of
 
 PLAIN = b'{"a": 1}' * 50
 LIMIT = 1000
@@ -112,3 +112,37 @@ def test_a_codec_that_is_not_installed(encoding: str, package: Any) -> None:
 
     assert caught.value.status == (400 if package else 415)
     assert package or "not installed" in str(caught.value)
+
+
+SEVERAL = [name for name in ("gzip", "zstd") if name in PACKERS]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_members_and_frames_may_follow_each_other(name: str) -> None:
+    """Both formats say so; half a second one is not whole."""
+    encoding, packed = PACKERS[name]
+
+    assert decoded(packed(b"a") + packed(b"") + packed(b"b"), encoding, LIMIT) == b"ab"
+    with pytest.raises(UndecodableError):
+        decoded(packed(b"a") + packed(b"b")[:-1], encoding, LIMIT)
+
+
+@given(st.sampled_from(sorted(PACKERS)), st.binary(min_size=1, max_size=600_000), st.integers(1, 50_000))
+def test_a_body_is_undone_as_it_arrives(name: str, plain: bytes, size: int) -> None:
+    """Wherever it is cut, in pieces; what breaks off is told at its end, and a body without a byte is whole."""
+    encoding, packed = PACKERS[name]
+    body = packed(plain)
+    chunks = [body[at : at + size] for at in range(0, len(body), size)]
+    unpacking, broken = Unpacking(encodings_of([encoding])), Unpacking(encodings_of([encoding]))
+
+    assert b"".join(piece for chunk in chunks for piece in unpacking.feed(chunk)) == plain
+    unpacking.finish()
+    Unpacking(encodings_of([encoding])).finish()
+    assert plain.startswith(b"".join(broken.feed(body[:-1])))
+    with pytest.raises(UndecodableError, match=encoding.lower()):
+        broken.finish()
+
+
+def test_the_lines_of_the_header_are_one_list() -> None:
+    """However many lines there are, in the order they were applied."""
+    assert encodings_of(["GZIP, identity", "br ,", ""]) == ["gzip", "br"]

@@ -94,8 +94,9 @@ def load_settings(folders: Folders, environ: Mapping[str, str] = os.environ) -> 
             continue
         tree.setdefault(section, {})[key] = _environment_value(variable, key, environ[variable])
         origins[f"{section}.{key}"] = variable
-        if section == "upstreams":
-            tables.pop(key, None)  # the variable means: go there, and nowhere else
+        if section == "upstreams" and key in tables:  # it says where to; the table keeps its key and its times
+            tables[key] = msgspec.structs.replace(tables[key], base_url=environ[variable])
+            origins[f"upstreams.{key}.base_url"] = variable
     file = _convert(tree, "the environment")
     _check_gateway(file.gateway, origins)
     for key, url in msgspec.to_builtins(file.upstreams).items():

@@ -1,12 +1,12 @@
-"""Compressed request bodies, undone within a bound.
+"""Compressed bodies, undone within a bound or as they arrive.
 
 Knows: gzip and deflate; br and zstd where their packages are installed. Does not know: who sent them.
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 LAYERS_MAX = 3
 """So many encodings, one around the other, are undone; more is not a client but an attack."""
@@ -14,8 +14,8 @@ LAYERS_MAX = 3
 ZSTD_WINDOW_LOG = 23
 """The largest window that HTTP allows (RFC 9659): 8 MB."""
 
-_Undo: TypeAlias = Callable[[bytes, int], bytes | None]
-"""The plain body, cut off behind `limit` bytes; None when it is not what its encoding says."""
+_PIECE_BYTES = 256 * 1024
+"""A small body may stand for a large one: it is undone in pieces of this size."""
 
 
 class UndecodableError(ValueError):
@@ -26,85 +26,190 @@ class UndecodableError(ValueError):
         super().__init__(problem)
 
 
+def encodings_of(values: Iterable[str]) -> list[str]:
+    """The encodings that the Content-Encoding lines name, in the order they were applied, in lower case."""
+    names = (name.strip().lower() for value in values for name in value.split(","))
+    return [name for name in names if name and name != "identity"]
+
+
 def decoded(body: bytes, encoding: str | None, limit: int) -> bytes:
     """The plain body. Raises UndecodableError for an encoding that is not known, broken data, or more than `limit`."""
-    names = [name for name in (part.strip().lower() for part in (encoding or "").split(",")) if name]
-    names = [name for name in names if name != "identity"]
-    if len(names) > LAYERS_MAX:
-        raise UndecodableError(415, f"it is encoded {len(names)} times over; at most {LAYERS_MAX} are undone")
-    for name in reversed(names):
-        plain = _undo_for(name)(body, limit)
-        if plain is None:
-            raise UndecodableError(400, f"it is not what its content-encoding {name!r} says")
-        if len(plain) > limit:
-            raise UndecodableError(413, f"it expands to more than {limit} bytes")
-        body = plain
+    for layer in _layers(encodings_of([encoding or ""])):
+        pieces: list[bytes] = []
+        size = 0
+        for piece in layer.feed(body):
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                raise UndecodableError(413, f"it expands to more than {limit} bytes")
+        layer.finish()
+        body = b"".join(pieces)
     return body
 
 
-def _undo_for(name: str) -> _Undo:
+class Unpacking:
+    """One body that is undone while it arrives. Not for several threads."""
+
+    def __init__(self, names: list[str]) -> None:
+        """Raises UndecodableError for an encoding that is not known, or too many."""
+        self._layers = _layers(names)
+        self._has_begun = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What `data` makes readable, in pieces. Raises UndecodableError when it is not what its encoding says."""
+        self._has_begun = self._has_begun or bool(data)
+        yield from _through(self._layers, data)
+
+    def finish(self) -> None:
+        """At the end of the body: raises UndecodableError when it breaks off. A body without a byte is whole."""
+        if not self._has_begun:
+            return
+        for layer in self._layers:
+            layer.finish()
+
+
+class _Inflater(Protocol):
+    """What the libraries have in common, in its smallest form."""
+
+    @property
+    def is_whole(self) -> bool: ...
+
+    def pieces(self, data: bytes) -> Iterator[bytes]: ...
+
+
+class _Layer:
+    """One encoding; what goes wrong is told with its name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._inflater = _inflater_for(name)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        try:
+            yield from self._inflater.pieces(data)
+        except _BrokenError:
+            raise UndecodableError(400, f"it is not what its content-encoding {self._name!r} says") from None
+
+    def finish(self) -> None:
+        if not self._inflater.is_whole:
+            raise UndecodableError(400, f"it breaks off: it is not what its content-encoding {self._name!r} says")
+
+
+class _BrokenError(Exception):
+    """The library cannot read on."""
+
+
+class _Zlib:
+    """gzip, where several members may follow each other, and deflate, which comes with zlib's frame and without."""
+
+    def __init__(self, *, is_gzip: bool) -> None:
+        self._is_gzip = is_gzip
+        self._inflater: Any = zlib.decompressobj(31) if is_gzip else None
+
+    @property
+    def is_whole(self) -> bool:
+        return self._inflater is not None and self._inflater.eof
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        if self._inflater is None and data:
+            self._inflater = zlib.decompressobj(15 if data[0] & 0x0F == 8 else -15)
+        is_full = False
+        while data or is_full:
+            piece, data = self._next(data)
+            is_full = len(piece) == _PIECE_BYTES and not self._inflater.eof
+            if piece:
+                yield piece
+
+    def _next(self, data: bytes) -> tuple[bytes, bytes]:
+        if self._inflater.eof:
+            if not self._is_gzip:
+                raise _BrokenError
+            self._inflater = zlib.decompressobj(31)
+        try:
+            piece = self._inflater.decompress(data, _PIECE_BYTES)
+        except zlib.error:
+            raise _BrokenError from None
+        return piece, self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._brotli = _package("brotli", "br", "brotli")
+        self._inflater = self._brotli.Decompressor()
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self._inflater.is_finished())
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        while data or not (self._inflater.is_finished() or self._inflater.can_accept_more_data()):
+            if self._inflater.is_finished():
+                raise _BrokenError
+            try:
+                piece = self._inflater.process(data, output_buffer_limit=_PIECE_BYTES)
+            except self._brotli.error:
+                raise _BrokenError from None
+            data = b""
+            if piece:
+                yield piece
+
+
+class _Zstd:
+    """zstd, where several frames may follow each other."""
+
+    def __init__(self) -> None:
+        self._zstd = _package("backports.zstd", "zstd", "backports.zstd")
+        self._inflater = self._new()
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self._inflater.eof)
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        while data or not (self._inflater.eof or self._inflater.needs_input):
+            if self._inflater.eof:
+                self._inflater = self._new()
+            try:
+                piece = self._inflater.decompress(data, _PIECE_BYTES)
+            except self._zstd.ZstdError:
+                raise _BrokenError from None
+            data = self._inflater.unused_data if self._inflater.eof else b""
+            if piece:
+                yield piece
+
+    def _new(self) -> Any:
+        options = {self._zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG}
+        return self._zstd.ZstdDecompressor(options=options)
+
+
+def _layers(names: list[str]) -> list[_Layer]:
+    """The outermost first."""
+    if len(names) > LAYERS_MAX:
+        raise UndecodableError(415, f"it is encoded {len(names)} times over; at most {LAYERS_MAX} are undone")
+    return [_Layer(name) for name in reversed(names)]
+
+
+def _inflater_for(name: str) -> _Inflater:
     match name:
         case "gzip" | "x-gzip":
-            return _gzip
+            return _Zlib(is_gzip=True)
         case "deflate":
-            return _deflate
+            return _Zlib(is_gzip=False)
         case "br":
-            return _brotli
+            return _Brotli()
         case "zstd":
-            return _zstd
+            return _Zstd()
         case _:
             known = "gzip, deflate, br or zstd"
             raise UndecodableError(415, f"its content-encoding is {name!r}; send it as it is, or as {known}")
 
 
-def _gzip(body: bytes, limit: int) -> bytes | None:
-    return _inflated(body, 31, limit)
-
-
-def _deflate(body: bytes, limit: int) -> bytes | None:
-    """It comes with zlib's frame and without."""
-    framed = _inflated(body, 15, limit)
-    return framed if framed is not None else _inflated(body, -15, limit)
-
-
-def _inflated(body: bytes, window: int, limit: int) -> bytes | None:
-    inflater = zlib.decompressobj(window)
-    try:
-        plain = inflater.decompress(body, limit + 1)
-    except zlib.error:
-        return None
-    is_whole = inflater.eof and not inflater.unused_data
-    return plain if is_whole or len(plain) > limit else None
-
-
-def _brotli(body: bytes, limit: int) -> bytes | None:
-    brotli = _package("brotli", "br", "brotli")
-    inflater = brotli.Decompressor()
-    pieces: list[bytes] = []
-    size = 0
-    data = body
-    try:
-        while not inflater.is_finished() and size <= limit:
-            piece = inflater.process(data, output_buffer_limit=limit + 1 - size)
-            if not piece and inflater.can_accept_more_data():
-                return b"".join(pieces) if inflater.is_finished() else None
-            data = b""
-            pieces.append(piece)
-            size += len(piece)
-    except brotli.error:
-        return None
-    return b"".join(pieces)
-
-
-def _zstd(body: bytes, limit: int) -> bytes | None:
-    zstd = _package("backports.zstd", "zstd", "backports.zstd")
-    inflater = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG})
-    try:
-        plain: bytes = inflater.decompress(body, limit + 1)
-    except zstd.ZstdError:
-        return None
-    is_whole = inflater.eof and not inflater.unused_data
-    return plain if is_whole or len(plain) > limit else None
+def _through(layers: list[_Layer], data: bytes) -> Iterator[bytes]:
+    if not layers:
+        yield data
+        return
+    for piece in layers[0].feed(data):
+        yield from _through(layers[1:], piece)
 
 
 def _package(module: str, encoding: str, package: str) -> Any:

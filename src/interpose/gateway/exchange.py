@@ -154,7 +154,8 @@ class Exchange:
 
     async def _read(self, raw: bytes) -> RequestView | None:
         """The request, decompressed and read; None when the client has been told why it cannot be."""
-        encoding = self.visit.headers.get(b"content-encoding")
+        lines = [value.decode("latin-1") for name, value in self.visit.headers.raw if name == b"content-encoding"]
+        encoding = ",".join(lines)
         limit = self.parts.settings.body_bytes
 
         def read() -> RequestView:

@@ -13,7 +13,10 @@ _TYPES = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
+    408: "timeout_error",
     413: "request_too_large",
+    415: "invalid_request_error",
+    426: "invalid_request_error",
     429: "rate_limit_error",
     504: "timeout_error",
     529: "overloaded_error",
@@ -23,6 +26,10 @@ _GEMINI_STATUS = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
+    408: "DEADLINE_EXCEEDED",
+    413: "INVALID_ARGUMENT",
+    415: "INVALID_ARGUMENT",
+    426: "INVALID_ARGUMENT",
     429: "RESOURCE_EXHAUSTED",
     500: "INTERNAL",
     502: "UNAVAILABLE",
@@ -65,4 +72,5 @@ def _error(api: ApiName, status: int, message: str) -> Json:
         case "gemini":
             return {"error": {"code": status, "message": message, "status": _GEMINI_STATUS.get(status, "UNKNOWN")}}
         case "chat" | "responses":
+            kind = "invalid_request_error" if status == 413 else kind
             return {"error": {"message": message, "type": kind, "param": None, "code": None}}

@@ -19,6 +19,7 @@ import aiohttp
 from yarl import URL
 
 from interpose.contracts.errors import ConfigError, MisuseError
+from interpose.gateway.encodings import UndecodableError, Unpacking, encodings_of
 from interpose.gateway.settings import Target
 from interpose.kernel.boundary import fault_line
 
@@ -41,9 +42,6 @@ _HOP_BY_HOP = frozenset(
 _OURS = frozenset({b"host", b"x-interpose-session", b"x-interpose-token"})
 _AUTOMATIC = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _FAULTS = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
-_UNDONE = frozenset({"gzip", "deflate", "br", "zstd"})
-"""Encodings of replies that the client library undoes; one whose codec is not installed is a fault of the reply."""
-
 _PIECEWISE_BYTES = 256 * 1024
 _RETRY_DELAY_S = 0.1
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -80,11 +78,12 @@ class UpstreamReply:
     def __init__(self, response: aiohttp.ClientResponse, *, is_judged: bool) -> None:
         self._response = response
         self.status = response.status
-        self.encoding = response.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
-        undone = is_judged and self.encoding in _UNDONE
-        self.is_readable = self.encoding == "identity" or undone
+        names = encodings_of(response.headers.getall("Content-Encoding", []))
+        self.encoding = ", ".join(names) or "identity"
+        self._unpacking = _unpacking(names) if is_judged and names else None
+        self.is_readable = self._unpacking is not None or not names
         """Whether `chunks` are what the upstream meant, and not a compressed form of it."""
-        drop = {b"content-encoding", b"content-length"} if undone else set()
+        drop = {b"content-encoding", b"content-length"} if self._unpacking else set()
         self.headers: HeaderList = passed_on(((name.lower(), value) for name, value in response.raw_headers), drop=drop)
 
     @property
@@ -96,7 +95,15 @@ class UpstreamReply:
         """The body as it arrives; UpstreamDown is the last item when the upstream died. Read it once."""
         try:
             async for chunk in self._response.content.iter_any():
-                yield chunk
+                if self._unpacking is None:
+                    yield chunk
+                    continue
+                for piece in self._unpacking.feed(chunk):
+                    yield piece
+            if self._unpacking is not None:
+                self._unpacking.finish()
+        except UndecodableError as error:
+            yield UpstreamDown(str(error))
         except _FAULTS as error:
             yield _down(error)
 
@@ -107,24 +114,19 @@ class Upstream:
     def __init__(self, *, trust_env: bool) -> None:
         self._proxies = getproxies_environment() if trust_env else {}
         self._tls: dict[str | None, ssl.SSLContext] = {}
-        self._plain: aiohttp.ClientSession | None = None
-        self._judged: aiohttp.ClientSession | None = None
+        self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> Self:
         """Makes the connection pool; idempotent."""
-        if self._plain is None:
-            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
-            self._plain = _session(connector, auto_decompress=False)
-            self._judged = _session(connector, auto_decompress=True)
+        if self._session is None:
+            self._session = _session(aiohttp.TCPConnector(limit=0, keepalive_timeout=30))
         return self
 
     async def close(self) -> None:
         """Closes all connections; idempotent."""
-        sessions = (self._judged, self._plain)
-        self._judged = self._plain = None
-        for session in sessions:
-            if session is not None:
-                await session.close()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     @asynccontextmanager
     async def ask(self, question: Question) -> AsyncIterator[UpstreamReply | UpstreamDown]:
@@ -156,7 +158,7 @@ class Upstream:
             await asyncio.sleep(_RETRY_DELAY_S)
 
     async def _send(self, question: Question, connection: SimpleNamespace) -> aiohttp.ClientResponse:
-        session = self._judged if question.is_judged else self._plain
+        session = self._session
         if session is None:
             raise MisuseError("the gateway's connections are not open: run it with a server that sends lifespan events")
         target = question.target
@@ -172,7 +174,7 @@ class Upstream:
         return await session.request(
             question.method,
             URL(question.url, encoded=True),
-            headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in question.headers],
+            headers=[(name.decode("latin-1"), _header_text(value)) for name, value in question.headers],
             data=body,
             allow_redirects=False,
             skip_auto_headers=_AUTOMATIC,
@@ -246,19 +248,33 @@ def _goes_direct(parts: SplitResult, no_proxy: str) -> bool:
     return any(host == name or host.endswith(f".{name}") for name in names if name for host in hosts)
 
 
-def _session(connector: aiohttp.TCPConnector, *, auto_decompress: bool) -> aiohttp.ClientSession:
+def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
     tracing = aiohttp.TraceConfig()
     tracing.on_connection_reuseconn.append(_note_reuse)
     return aiohttp.ClientSession(
         connector=connector,
-        connector_owner=not auto_decompress,
-        auto_decompress=auto_decompress,
+        auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
         read_bufsize=2**18,
         max_line_size=65536,
         max_field_size=65536,
         trace_configs=[tracing],
     )
+
+
+def _header_text(value: bytes) -> str:
+    """A header's value as the client library wants it, which writes UTF-8: other bytes than that are told in it."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _unpacking(names: list[str]) -> Unpacking | None:
+    try:
+        return Unpacking(names)
+    except UndecodableError:
+        return None
 
 
 async def _note_reuse(_session: aiohttp.ClientSession, context: SimpleNamespace, _details: object) -> None:
@@ -274,4 +290,32 @@ def _may_repeat(error: Exception, body: object, *, is_reused: bool) -> bool:
 
 def _down(error: Exception) -> UpstreamDown:
     was_reached = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-    return UpstreamDown(fault_line(error), was_reached=was_reached, is_timeout=isinstance(error, TimeoutError))
+    return UpstreamDown(_words(error), was_reached=was_reached, is_timeout=isinstance(error, TimeoutError))
+
+
+def _words(error: Exception) -> str:
+    """What happened, for a person; the client library's own words only where it has something to add."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return "the name of the host is not known"
+        case aiohttp.ClientConnectorCertificateError():
+            return f"its certificate is not trusted: {error.certificate_error}"
+        case aiohttp.ClientConnectorError():
+            whom = "the proxy" if isinstance(error, aiohttp.ClientProxyConnectionError) else "the host"
+            return f"{whom} does not take the connection: {error.os_error.strerror or error.os_error}"
+        case aiohttp.ConnectionTimeoutError():
+            return "the host did not take the connection in time"
+        case TimeoutError():
+            return "it sent nothing for too long"
+        case aiohttp.ClientPayloadError():
+            return "the connection broke off before the answer was whole"
+        case aiohttp.ServerDisconnectedError():
+            return "it closed the connection without an answer"
+        case aiohttp.ClientHttpProxyError():
+            return f"the proxy refused: {error.status} {error.message}"
+        case aiohttp.ClientResponseError():
+            return "its answer is not HTTP"
+        case OSError():
+            return f"the connection broke off: {error.strerror or error}"
+        case _:
+            return fault_line(error)
