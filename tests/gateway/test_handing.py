@@ -100,3 +100,12 @@ def test_a_frame_that_is_cut_off() -> None:
         near.close()
         with pytest.raises(ConnectionError):
             take_over(far)
+
+
+def test_an_absolute_target_has_the_owner_of_its_path() -> None:
+    """A launch is found behind scheme and host too."""
+    plain, absolute = (
+        b"POST %s/l/abc/v1/messages HTTP/1.1\r\nsession-id: s\r\n\r\n" % origin for origin in (b"", b"HTTP://h:1")
+    )
+
+    assert owner_of(plain, 1_000_003) == owner_of(absolute, 1_000_003)

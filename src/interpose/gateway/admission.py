@@ -6,18 +6,22 @@ Knows: launch prefixes, clients' tokens, Host and Origin. Does not know: what is
 from dataclasses import dataclass
 
 from interpose.contracts.ports import Launch, Launches
-from interpose.gateway.credentials import TOKEN_HEADER, offered_keys
+from interpose.gateway.credentials import TOKEN_HEADER, key_in, offered_keys, without_tokens
 from interpose.gateway.routes import Headers, host_name
 from interpose.gateway.settings import GatewaySettings
 from interpose.kernel.ids import digest_of_secret
 
+_OWN_SITES = frozenset({b"none", b"same-origin"})
+"""What a browser says of a request that no other site's page has made."""
+
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A request that may go on: its launch if it has one, and its headers without any token of ours."""
+    """A request that may go on: its launch if it has one, its headers and query string without any token of ours."""
 
     launch: Launch | None
     headers: Headers
+    query: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +41,19 @@ class Admission:
         self._launches = launches
         self._clients = {digest.lower(): name for name, digest in settings.clients.items()}
 
-    def admit(self, headers: Headers, secret: str | None) -> Admitted | TurnedAway:
-        """Whether a request with these headers and this launch prefix is served."""
+    def admit(self, headers: Headers, query: bytes, secret: str | None) -> Admitted | TurnedAway:
+        """Whether a request with these headers, query string and launch prefix is served."""
         stranger = self.stranger(headers)
         if stranger is not None:
             return stranger
-        admitted = self._identified(headers, secret)
-        if isinstance(admitted, Admitted) and (headers.get(b"upgrade") or "").lower() == "websocket":
-            return TurnedAway(426, "interpose speaks HTTP here, not WebSocket; use plain requests", admitted.launch)
-        return admitted
+        launch = self._identified(headers, query, secret)
+        if isinstance(launch, TurnedAway):
+            return launch
+        if (headers.get(b"upgrade") or "").lower() == "websocket":
+            return TurnedAway(426, "interpose speaks HTTP here, not WebSocket; use plain requests", launch)
+        if self._clients or secret:
+            headers, query = without_tokens(headers, query, lambda word: word == secret or self._is_token(word))
+        return Admitted(launch, headers, query)
 
     def stranger(self, headers: Headers) -> TurnedAway | None:
         """Why nothing at all is told to this sender, such as a web page; None where there is no reason."""
@@ -60,33 +68,39 @@ class Admission:
             return TurnedAway(
                 403, "interpose does not answer requests of web pages (this one carries an Origin header)"
             )
-
+        sites = {value.strip().lower() for name, value in headers.raw if name == b"sec-fetch-site"}
+        if sites - _OWN_SITES:
+            return TurnedAway(
+                403, "interpose does not answer requests of web pages (Sec-Fetch-Site names another site)"
+            )
         return None
 
-    def _identified(self, headers: Headers, secret: str | None) -> Admitted | TurnedAway:
+    def _identified(self, headers: Headers, query: bytes, secret: str | None) -> Launch | TurnedAway | None:
         if secret is not None:
             launch = self._launches.find(secret) or self._client(secret)
             if launch is None:
                 way_out = "start the agent again with: interpose run -- COMMAND"
                 return TurnedAway(404, f"interpose does not know this launch; {way_out}")
-            return Admitted(launch, headers)
+            return launch
 
         token = headers.get(TOKEN_HEADER)
         if token is not None:
-            client = self._client(token)
-            return Admitted(client, headers) if client else TurnedAway(401, "interpose does not know this token")
-        if self._clients:
-            for name, key in offered_keys(headers):
-                client = self._client(key)
-                if client is not None:
-                    return Admitted(client, Headers(tuple(pair for pair in headers.raw if pair[0] != name)))
+            return self._client(token) or TurnedAway(401, "interpose does not know this token")
+        keys = [key for _, key in offered_keys(headers)] if self._clients else []
+        for key in (*keys, key_in(query)):
+            client = self._client(key) if key else None
+            if client is not None:
+                return client
         if self._settings.demands_token:
             return TurnedAway(
                 401,
                 "interpose serves only clients with a token here; send yours as the API key, in x-interpose-token, "
                 "or before the path as in /l/TOKEN/v1/messages",
             )
-        return Admitted(None, headers)
+        return None
+
+    def _is_token(self, word: str) -> bool:
+        return bool(self._clients) and digest_of_secret(word) in self._clients
 
     def _client(self, token: str) -> Launch | None:
         """A client of the settings as a launch without a folder of its own."""

@@ -101,7 +101,7 @@ class Gateway:
             await self._tell_health(outgoing, raw_path, headers)
             return
 
-        admitted = self._admitted(headers, secret, raw_path)
+        admitted = self._admitted(headers, scope.get("query_string", b""), secret, raw_path)
         launch = admitted.launch
         agent = (launch.agent if launch else None) or agent_of(headers)
         route = self._route(scope["method"], raw_path, headers, agent, launch)
@@ -122,7 +122,7 @@ class Gateway:
             route=route,
             method=scope["method"],
             raw_path=raw_path,
-            query=scope.get("query_string", b""),
+            query=admitted.query,
             headers=admitted.headers,
             session=session,
             launch=launch,
@@ -137,11 +137,11 @@ class Gateway:
             self._open -= 1
             self._metrics.opened(-1)
 
-    def _admitted(self, headers: Headers, secret: str | None, raw_path: bytes) -> Admitted | TurnedAway:
+    def _admitted(self, headers: Headers, query: bytes, secret: str | None, raw_path: bytes) -> Admitted | TurnedAway:
         oddity = oddity_of(raw_path)
         if oddity is not None:
             return TurnedAway(400, f"interpose refuses paths that two servers may read differently: {oddity}")
-        return self._admission.admit(headers, secret)
+        return self._admission.admit(headers, query, secret)
 
     def _route(self, method: str, raw_path: bytes, headers: Headers, agent: str | None, launch: Launch | None) -> Route:
         """What a request is, by its path here and by the one that it gets upstream, which a base URL may complete."""

@@ -1,6 +1,6 @@
 """One connection of a client, within limits: what is malformed, endless or slow ends it, and nothing else.
 
-Knows: the HTTP server's protocol class. Does not know: what is served.
+Knows: the HTTP server's protocol class, whose API a path is. Does not know: what is served.
 """
 
 import asyncio
@@ -11,7 +11,10 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from interpose.wire.jsonbytes import write_json
+from interpose.gateway.api import ApiName
+from interpose.gateway.faults import error_body
+from interpose.gateway.paths import decoded_path
+from interpose.gateway.routes import Headers, route_of, split_launch
 
 _PHRASES = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
 
@@ -42,6 +45,8 @@ class _Refused(Exception):  # noqa: N818 - an event, told to the parser
 
 class GuardedProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits. What llhttp refuses stays refused: CL with TE, two CL, folded lines, bare LF.
+
+    Fields behind a chunked body are dropped: they are no headers, and nobody has looked at them.
 
     `initial` are bytes that somebody else has read from the connection.
     """
@@ -105,6 +110,11 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A field of the head; those of a trailer are dropped."""
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """A request's head is whole: its clock stops, and what could be read in two ways is refused."""
         self._in_head = False
@@ -113,6 +123,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._refusal is not None:
             raise _Refused
         super().on_headers_complete()
+        if self.parser.should_upgrade():
+            self.cycle.keep_alive = False  # what follows is not for this parser
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's
         """Answers what cannot be served and closes; a reply that is under way is cut off instead of written into."""
@@ -120,9 +132,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()
             return
         status, reason = self._refusal or (400, "this is not a valid HTTP request")
-        body = write_json(
-            {"type": "error", "error": {"type": "invalid_request_error", "message": f"interpose: {reason}"}}
-        )
+        body = error_body(self._api, status, f"interpose: {reason}")
         head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
         self._disarm()
         self.transport.write(head % (status, _PHRASES[status], len(body)) + body)
@@ -145,6 +155,15 @@ class GuardedProtocol(HttpToolsProtocol):
     def _is_serving(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
+    @property
+    def _api(self) -> ApiName:
+        """Whose shape an error has: by as much of the path as has arrived."""
+        url: bytes | None = getattr(self, "url", None)
+        if not url:
+            return "anthropic"
+        _, raw_path = split_launch(url.partition(b"?")[0])
+        return route_of("POST", decoded_path(raw_path), Headers.of(self.headers), None).api
+
     def _refused(self) -> tuple[int, str] | None:
         """What the parser lets pass and another one may read differently."""
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -155,9 +174,15 @@ class GuardedProtocol(HttpToolsProtocol):
         encodings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
         if encodings and (encodings != [b"chunked"] or self.parser.get_http_version() != "1.1"):
             return 400, "the transfer-encoding of this request is not plain chunked"
+        upgrades = [value.strip().lower() for name, value in self.headers if name == b"upgrade"]
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
             return 400, f"this request has {hosts} Host headers; one is needed"
+        if not self.url.startswith((b"/", b"http://", b"https://")):
+            return 400, "this request asks for no path"
+        if self.parser.should_upgrade() and upgrades != [b"websocket"]:
+            way_out = "send it as plain HTTP/1.1, without the Upgrade header"
+            return 400, f"interpose does not change to another protocol in the middle of a connection; {way_out}"
         return None
 
     def _head_too_slow(self) -> None:

@@ -5,6 +5,7 @@ Does not know: processes, HTTP servers.
 """
 
 import hashlib
+import re
 import socket
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from interpose.gateway.routes import SESSION_HEADERS, split_launch
 
 HEAD_END = b"\r\n\r\n"
 _LENGTH_BYTES = 4
+_ORIGIN = re.compile(rb"\Ahttps?://[^/?#]*", re.IGNORECASE)
+"""What an absolute request target has before its path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ def owner_of(head: bytes, workers: int) -> int | None:
 def _key(head: bytes) -> bytes | None:
     first, _, rest = head.partition(HEAD_END)[0].partition(b"\r\n")
     words = first.split(b" ")
-    secret, _ = split_launch(words[1] if len(words) > 1 else b"")
+    secret, _ = split_launch(_ORIGIN.sub(b"", words[1]) if len(words) > 1 else b"")
     if secret is not None:
         return b"launch " + secret.encode("latin-1")
     named: dict[bytes, bytes] = {}
