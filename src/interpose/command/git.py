@@ -31,7 +31,11 @@ def git_call(words: Sequence[Word]) -> GitCall:
     """Finds the subcommand behind the global options."""
     parsed = parse_options(words, GLOBAL, permute=False)
     folders = tuple(parsed.values("-C", "--work-tree"))
-    configured = tuple(parsed.values("-c", "--config-env"))
+    configured = tuple(
+        _from_environment(value) if option == "--config-env" else value
+        for option, value in parsed.options
+        if value is not None and option in ("-c", "--config-env")
+    )
     if not parsed.operands:
         return GitCall(None, (), folders, configured, parsed.uncertain)
     return GitCall(parsed.operands[0], tuple(parsed.operands[1:]), folders, configured, parsed.uncertain)
@@ -68,6 +72,11 @@ def git_files(call: GitCall) -> list[tuple[Word, Access, Depth]]:
             return [(_object_path(word), "read", "file") for word in operands]
         case _:
             return []
+
+
+def _from_environment(setting: Word) -> Word:
+    """A setting whose value is that of a variable, which is not known."""
+    return Word(setting.text, dynamic=True, prefix=setting.prefix or setting.text.partition("=")[0] + "=")
 
 
 def _object_path(word: Word) -> Word:

@@ -204,6 +204,7 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {
     "perf": Launcher(dict.fromkeys(("stat", "record", "trace", "mem", "kmem", "lock", "c2c", "sched"), _PERF)),
     **dict.fromkeys(("lxc", "incus"), Launcher({"exec": _LXC}, Options.of("", "project"))),
     "vagrant": Launcher({"ssh": _VAGRANT}),
+    "ip": Launcher({"netns": Launcher({"exec": Wrapper(before=1)}), "vrf": Launcher({"exec": Wrapper(before=1)})}),
     "nix": Launcher(dict.fromkeys(("develop", "shell"), _NIX)),
     "tmux": Launcher(
         {

@@ -4,11 +4,14 @@ Knows: the folders a shell may be in. Does not know: the filesystem.
 """
 
 import posixpath
+import re
 from collections.abc import Iterator
 
 from interpose.command.globs import Names, escape
 from interpose.command.reading import Access, Depth, FileUse, Word
 from interpose.command.state import State
+
+_SLASHES = re.compile(r"/(?:\.?/)+")
 
 
 def file_uses(
@@ -42,9 +45,10 @@ def own_path(path: str) -> str | None:
 
     None for a path through a descriptor or through another process; other paths stay as they are.
     """
-    if not path.startswith(("/dev/fd/", "/proc/")):
+    plain = _SLASHES.sub("/", path)
+    if not plain.startswith(("/dev/fd/", "/proc/")):
         return path
-    parts = path.replace("/dev/fd/", "/proc/self/fd/", 1).split("/")
+    parts = plain.replace("/dev/fd/", "/proc/self/fd/", 1).split("/")
     place: list[str] = []
     for index, part in enumerate(parts):
         if part == "..":
