@@ -64,12 +64,13 @@ def within(seconds: float, work: Callable[[], T], lifeline: Lifeline) -> T:
             done.set_result(result)
 
     threading.Thread(target=run, name="rest-call", daemon=True).start()
+    in_time = False
     try:
-        wait((done,), seconds)
+        in_time = bool(wait((done,), seconds).done)
     finally:
-        if not done.done():
+        if not in_time:  # what the work raises once it is cut off is no answer
             lifeline.cut()
-    if not done.done():
+    if not in_time:
         raise TimeoutError
     return done.result()
 
