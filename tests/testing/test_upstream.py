@@ -150,6 +150,10 @@ UNANSWERED_ANTHROPIC = [
     {"role": "user", "content": "well?"},
 ]
 UNASKED_ANTHROPIC = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t9", "content": "x"}]}]
+ANSWERED_TWICE = [
+    *UNANSWERED_ANTHROPIC[:2],
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "x"}] * 2},
+]
 UNANSWERED_CHAT = [
     {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {}}]},
     {"role": "user", "content": "well?"},
@@ -163,6 +167,7 @@ UNASKED_CHAT = [{"role": "tool", "tool_call_id": "c9", "content": "x"}]
         ("/v1/messages", UNANSWERED_ANTHROPIC, "t1"),
         ("/v1/messages", UNANSWERED_ANTHROPIC[:2], "t1"),
         ("/v1/messages", UNASKED_ANTHROPIC, "t9"),
+        ("/v1/messages", ANSWERED_TWICE, "multiple"),
         ("/v1/messages", [], "at least one"),
         ("/v1/chat/completions", UNANSWERED_CHAT, "c1"),
         ("/v1/chat/completions", UNANSWERED_CHAT[:1], "c1"),
@@ -180,6 +185,24 @@ def test_a_history_that_the_api_would_refuse_is_refused(path: str, messages: Any
         assert post(upstream, path, b"<html>")[0] == 400
     with ScriptedUpstream([Reply(Text("ok"))], strict=False) as upstream:
         assert post(upstream, path, {"model": "m", "messages": messages})[0] == 200
+
+
+def test_a_forced_tool_must_be_offered() -> None:
+    """The API refuses a choice of what is not there."""
+    forced = ASK | {"tool_choice": {"type": "tool", "name": "Bash"}}
+    with ScriptedUpstream([Reply(Text("ok"))]) as upstream:
+        status, body = post(upstream, "/v1/messages", forced)
+        assert (status, "'Bash' not found" in json.loads(body)["error"]["message"]) == (400, True)
+        assert post(upstream, "/v1/messages", forced | {"tools": [{"name": "Bash"}]})[0] == 200
+
+
+def test_to_the_letter_a_key_and_max_tokens_are_wanted() -> None:
+    """No key is a 401, no max_tokens a 400, for messages alone; with both it answers."""
+    with ScriptedUpstream([Reply(Text("ok"))] * 2, to_the_letter=True) as upstream:
+        assert post(upstream, "/v1/messages", ASK | {"max_tokens": 9})[0] == 401
+        assert post(upstream, "/v1/messages?key=k", {"messages": ASK["messages"]})[0] == 400
+        assert post(upstream, "/v1/messages?key=k", ASK | {"max_tokens": 9})[0] == 200
+        assert post(upstream, "/v1/chat/completions?key=k", ASK)[0] == 200
 
 
 def test_answered_calls_pass_the_check() -> None:

@@ -33,7 +33,8 @@ def fault(body: Json) -> str | None:
     """Why the API would refuse this request, or None.
 
     Refused: no messages, a proposed call that is not answered next, results that do not stand first, a thought whose
-    signature is not its own or that ends a message, tools that are forced while the model thinks.
+    signature is not its own or that ends a message, tools that are forced while the model thinks, two results of one
+    call, and a forced tool that is not offered.
     """
     if not isinstance(body, dict):
         return "the body is not a JSON object"
@@ -43,6 +44,9 @@ def fault(body: Json) -> str | None:
 
     if _is_forced(body) and _thinks(body):
         return "Thinking may not be enabled when tool_choice forces tool use."
+    missing = _missing_tool(body)
+    if missing is not None:
+        return f"Tool '{missing}' not found in provided tools"
     waiting: set[str] = set()
     for index, message in enumerate(messages):
         blocks = _blocks(message)
@@ -90,6 +94,16 @@ def _is_forced(body: Json) -> bool:
     return isinstance(choice, dict) and choice.get("type") in ("any", "tool")
 
 
+def _missing_tool(body: Json) -> str | None:
+    """The tool that is forced and not offered."""
+    choice = body.get("tool_choice")
+    if not isinstance(choice, dict) or choice.get("type") != "tool":
+        return None
+    tools = body.get("tools")
+    offered = [tool.get("name") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    return None if choice.get("name") in offered else str(choice.get("name"))
+
+
 def _thinks(body: Json) -> bool:
     thinking = body.get("thinking")
     return isinstance(thinking, dict) and thinking.get("type") != "disabled"
@@ -108,6 +122,9 @@ def _misplaced(message: Json, blocks: list[Json]) -> str | None:
     results = kinds.count("tool_result")
     if kinds[:results].count("tool_result") != results:
         return "tool_result blocks must stand first in their message"
+    ids = [str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"]
+    if len(set(ids)) != len(ids):
+        return "each tool_use must have a single result: found multiple `tool_result` blocks with one id"
     is_model = message.get("role") == "assistant"
     strange = next(
         (kind for kind in kinds if kind in (("tool_result",) if is_model else ("tool_use", "thinking"))), None

@@ -56,6 +56,7 @@ _START_TIMEOUT_S = 10.0
 _GATE_SLICE_S = 0.05
 _WAITING_THREADS = 32
 _BODY_LIMIT_BYTES = 256 * 1024 * 1024
+_KEY_HEADERS = ("x-api-key", "authorization", "x-goog-api-key")
 _DIALECTS: tuple[tuple[re.Pattern[str], ModuleType], ...] = (
     (re.compile(r"/messages$"), anthropic),
     (re.compile(r"/chat/completions$"), chat),
@@ -86,12 +87,15 @@ class ScriptedUpstream:
 
     Each POST takes the next entry, except those that count tokens. A script that is used up answers 500 in the API's
     shape and says so; a request that the real API would refuse answers 400 and takes no entry, unless `strict` is off.
+    With `to_the_letter` so does what short tests leave out: a request without a key (401), and one for messages without
+    `max_tokens`.
     GET answers an empty list. It runs in a thread of its own from `with` to the end of it; any thread may read
     `requests` and `hangups`, and any number of clients may be served at once.
     """
 
-    def __init__(self, script: Sequence[Step] = (), *, strict: bool = True) -> None:
+    def __init__(self, script: Sequence[Step] = (), *, strict: bool = True, to_the_letter: bool = False) -> None:
         self._strict = strict
+        self._to_the_letter = to_the_letter
         self._lock = threading.Lock()
         self._script = list(script)
         self._script_length = len(self._script)
@@ -228,6 +232,9 @@ class ScriptedUpstream:
         fault = exchange.dialect.fault(recorded.json) if exchange.dialect is not None and self._strict else None
         if fault is not None:
             return exchange.error(400, fault)
+        left_out = _left_out(exchange) if self._to_the_letter else None
+        if left_out is not None:
+            return exchange.error(*left_out)
         with self._lock:
             step = self._script.pop(0) if self._script else None
         if step is None:
@@ -295,6 +302,17 @@ class ScriptedUpstream:
                     continue
                 parts.append(part)
             return Reply(*parts, stop_reason=reply.stop_reason, status=reply.status), self._replies
+
+
+def _left_out(exchange: _Exchange) -> tuple[int, str] | None:
+    """The status and the words for a request that lacks what only a real provider asks for."""
+    request = exchange.request
+    if not any(request.headers.get(name) for name in _KEY_HEADERS) and not request.query.get("key"):
+        return 401, "no API key: it is sent in x-api-key, authorization or x-goog-api-key"
+    body = exchange.recorded.json
+    if exchange.dialect is anthropic and isinstance(body, dict) and not isinstance(body.get("max_tokens"), int):
+        return 400, "max_tokens: Field required"
+    return None
 
 
 def _parsed(body: bytes) -> Json:
