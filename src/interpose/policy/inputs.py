@@ -150,16 +150,16 @@ def _tool_input(
         model_id=context.model,
         metadata=FrozenDict(metadata),
         tool_args=arguments,
-        tool_result_details=_frozen(details)[0] if details else None,
+        tool_result_details=details,
         text=point.output if isinstance(point, ToolResult) else None,
         unreadable=point.problem or form.problem or problem,
     )
 
 
 def _details(point: ToolResult) -> JsonObject | None:
-    """What the mount says, else the output itself when it is a JSON object."""
+    """What the mount says, else the output itself when it is a JSON object; None for what nests too deep."""
     if point.details is not None:
-        return point.details
+        return _shallow(point.details)
     output = point.output
     if len(output) > DETAILS_CHARS or not output.startswith("{") or not output.rstrip().endswith("}"):
         return None
@@ -167,7 +167,12 @@ def _details(point: ToolResult) -> JsonObject | None:
         value = json.loads(output)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return _shallow(value) if isinstance(value, dict) else None
+
+
+def _shallow(value: JsonObject) -> JsonObject | None:
+    frozen, problem = _frozen(value)
+    return None if problem or not frozen else frozen
 
 
 def _frozen(value: JsonObject) -> tuple[JsonObject, str | None]:
