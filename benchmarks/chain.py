@@ -20,7 +20,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from interpose.chain.chain import Chain
 from interpose.concerns.policy.middleware import PolicyMiddleware
 from interpose.contracts.ports import Policy
-from interpose.contracts.stages import Context, Point
+from interpose.contracts.stages import Context, Point, Stage
 from interpose.contracts.tools import Arguments, CallNext, CallNextAsync, Flow, FlowMiddleware, ToolMiddleware
 from interpose.contracts.verdict import Verdict
 
@@ -65,6 +65,14 @@ class Allowing:
     async def judge_async(self, point: Point) -> Verdict:
         """Allowed."""
         return Verdict("a", point.stage, "allowed")
+
+    def wants(self, _stage: Stage) -> bool:
+        """Everything."""
+        return True
+
+    def changes(self, _stage: Stage) -> bool:
+        """Nothing."""
+        return False
 
 
 def tool(tool_name: str, _arguments: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from interpose.catalog.reading import read_call
 from interpose.contracts.effects import HOOKS, EvaluationContext, HookInput, MetadataValue, Registration
-from interpose.contracts.stages import Compaction, Context, Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.contracts.stages import Compaction, Context, HookPoint, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.effects.contract import create_middleware
 from interpose.kernel.clock import SystemClock
 from interpose.policy.facts import FACTS, facts_at
@@ -20,7 +20,7 @@ ERROR = ToolResult(HERE, "c1", "Bash", {"command": "pytest -q"}, "boom", is_erro
 START = TurnStart(HERE, "go", {"activeToolNames": "shell,read"})
 
 
-def seen(point: Point, **remembered: MetadataValue) -> HookInput:
+def seen(point: HookPoint, **remembered: MetadataValue) -> HookInput:
     """What handlers are given of a point."""
     if isinstance(point, ToolCall | ToolResult):
         return hook_input(point, read_call("claude-code", point.tool_name, point.arguments))
@@ -52,7 +52,7 @@ class House:
 
 
 @pytest.mark.parametrize("point", [CALL, OK, ERROR, START, TurnEnd(HERE, "x", "stop"), Compaction(HERE)], ids=repr)
-def test_every_key_is_in_the_table(point: Point) -> None:
+def test_every_key_is_in_the_table(point: HookPoint) -> None:
     """What is filled at a hook is a fact of that hook, so that its page and `coverage` can tell of it."""
     given = seen(point, turnToolCalls=0, turnToolNames="")
     if given.tool_name is not None:

@@ -5,10 +5,19 @@ from collections.abc import Callable
 
 import pytest
 
-from interpose.contracts.ports import Clock, Launches, Pause, Policy, Workspaces
-from interpose.contracts.stages import Annotation, Context, Point, ToolResult, TurnStart
+from interpose.contracts.ports import ApprovalRequest, Approvals, Clock, Launches, Pause, Policy, Workspaces
+from interpose.contracts.stages import LLM_STAGES, STAGES, Annotation, Context, Point, ToolResult, TurnStart
 from interpose.contracts.verdict import Refusal, Verdict
-from interpose.testing.fakes import FakeClock, FakeLaunches, FakePause, FakePolicy, FakeWorkspaces, allow, refuse
+from interpose.testing.fakes import (
+    FakeApprovals,
+    FakeClock,
+    FakeLaunches,
+    FakePause,
+    FakePolicy,
+    FakeWorkspaces,
+    allow,
+    refuse,
+)
 
 CONTEXT = Context("process", "s")
 POINT = TurnStart(CONTEXT, "hi")
@@ -23,6 +32,7 @@ def test_every_fake_fits_its_port() -> None:
     policy: Policy = FakePolicy()
     assert all([clock, launches, workspaces, pause])
     assert isinstance(policy, Policy)
+    assert isinstance(FakeApprovals(), Approvals)
 
 
 def test_a_policy_answers_and_records() -> None:
@@ -33,6 +43,25 @@ def test_a_policy_answers_and_records() -> None:
     assert policy.points == (POINT, POINT)
     refusing = FakePolicy(lambda point: refuse(point, "why", "who"))
     assert refusing.judge(POINT).refusal == Refusal("who", "why")
+
+
+def test_a_policy_wants_and_changes_what_it_is_told_to() -> None:
+    """Everything but the model's traffic, and changes nothing, without a word."""
+    plain = FakePolicy()
+    assert {stage for stage in STAGES if plain.wants(stage)} == set(STAGES) - set(LLM_STAGES)
+    assert not any(plain.changes(stage) for stage in STAGES)
+    told = FakePolicy(wants=["llm.chunk"], changes=["llm.response"])
+    assert [stage for stage in STAGES if told.wants(stage)] == ["llm.chunk"]
+    assert [stage for stage in STAGES if told.changes(stage)] == ["llm.response"]
+
+
+def test_approvals_say_whether_somebody_is_there() -> None:
+    """And answer all the same."""
+    request = ApprovalRequest("shell", {}, "d")
+    assert FakeApprovals().can_ask()
+    absent = FakeApprovals(lambda _request: True, present=False)
+    assert (absent.can_ask(), absent.ask(request, timeout_s=1)) == (False, True)
+    assert absent.requests == (request,)
 
 
 @pytest.mark.parametrize("answer", [allow, refuse])

@@ -10,7 +10,7 @@ from interpose.assembly.lineup import MakeLineup
 from interpose.contracts.effects import Registration
 from interpose.contracts.journal import Record, Step
 from interpose.contracts.ports import Clock, Journal, Pause
-from interpose.contracts.stages import Point
+from interpose.contracts.stages import Point, Stage
 from interpose.contracts.verdict import Verdict
 from interpose.effects.contract import MiddlewareContract, create_middleware
 from interpose.effects.diagnostics import Diagnostic, HookFailed, Notices
@@ -102,6 +102,14 @@ class WorkspacePolicy:
         """As the port says."""
         self._follow()
         return await self._policy.judge_async(point)
+
+    def wants(self, stage: Stage) -> bool:
+        """As the port says."""
+        return self._policy.wants(stage)
+
+    def changes(self, stage: Stage) -> bool:
+        """As the port says."""
+        return self._policy.changes(stage)
 
     def _follow(self) -> None:
         if time.monotonic() - self._checked < RELOAD_CHECK_S or not self._lock.acquire(blocking=False):

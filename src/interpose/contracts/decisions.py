@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from interpose.contracts.json import JsonObject
+from interpose.contracts.json import Json
 
 OnUnknown: TypeAlias = Literal["ask", "refuse", "pass"]
 """What a handler's `Unknown` leads to; `ask` refuses where nobody can be asked."""
@@ -23,9 +23,13 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Let the action pass with `payload` in place of the present one; identity fields must stay equal."""
+    """Let the action pass with `payload` in place of the present one; what must stay equal is the stage's to say.
 
-    payload: JsonObject
+    The payload of `turn.start` is `{"prompt": …}`, of `tool.call` the tool's arguments in their hook form, of
+    `tool.result` `{"output": …}`, of the `llm.*` stages the body or the event's data itself.
+    """
+
+    payload: Json
 
 
 @dataclass(frozen=True, slots=True)

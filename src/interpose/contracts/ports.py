@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 
 from interpose.contracts.journal import Record
 from interpose.contracts.json import JsonObject
-from interpose.contracts.stages import Point
+from interpose.contracts.stages import Point, Stage
 from interpose.contracts.verdict import Verdict
 
 
@@ -22,6 +22,20 @@ class Policy(Protocol):
 
     async def judge_async(self, point: Point) -> Verdict:
         """As `judge`, from an event loop; a handler that blocks is waited for in a worker thread."""
+        ...
+
+    def wants(self, stage: Stage) -> bool:
+        """Whether anybody would be asked or told anything at this stage; a mount may skip making the point when not.
+
+        Cheap enough to ask each time. The answer holds until handlers are published again. Any thread may ask.
+        """
+        ...
+
+    def changes(self, stage: Stage) -> bool:
+        """Whether a handler with the right to cancel or patch may be asked there; a mount holds a reply only then.
+
+        As cheap as `wants`.
+        """
         ...
 
 
@@ -95,12 +109,22 @@ class ApprovalRequest:
         arguments: exactly what it will be called with.
         digest: `call_digest` of the two; a yes is a yes to this digest and to nothing else.
         reason: why a person is asked, or "".
+        handler: the id of the handler that wants a person asked first, or "".
+        session: the conversation that the call belongs to, or "".
+        workspace: the project root whose handlers judged it, or "".
+        agent: which agent wants it, or "" when unknown.
+        call_id: the call's own id, or "".
     """
 
     tool_name: str
     arguments: JsonObject
     digest: str
     reason: str = ""
+    handler: str = ""
+    session: str = ""
+    workspace: str = ""
+    agent: str = ""
+    call_id: str = ""
 
 
 @runtime_checkable
@@ -109,6 +133,10 @@ class Approvals(Protocol):
 
     def ask(self, request: ApprovalRequest, *, timeout_s: float) -> bool | None:
         """True for yes, False for no, None when nobody answered in `timeout_s`. Any thread may ask, many at once."""
+        ...
+
+    def can_ask(self) -> bool:
+        """Whether somebody is there to answer now. Cheap enough to ask before each question; any thread may."""
         ...
 
 

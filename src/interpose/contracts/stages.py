@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from interpose.contracts.effects import MetadataValue
-from interpose.contracts.json import JsonObject
+from interpose.contracts.json import Json, JsonObject
 
 Stage: TypeAlias = Literal[
     "turn.start",
@@ -38,6 +38,14 @@ STAGES: tuple[Stage, ...] = (
     "stop",
 )
 
+LlmStage: TypeAlias = Literal["llm.request", "llm.chunk", "llm.response"]
+LLM_STAGES: tuple[LlmStage, ...] = ("llm.request", "llm.chunk", "llm.response")
+"""The stages of the traffic between an agent and its model; no hook of the effect engine sees them."""
+
+LlmProtocol: TypeAlias = Literal["anthropic", "chat", "responses", "gemini"]
+"""Which API the traffic speaks: Messages, Chat Completions, Responses, generateContent."""
+LLM_PROTOCOLS: tuple[LlmProtocol, ...] = ("anthropic", "chat", "responses", "gemini")
+
 MountName: TypeAlias = Literal["process", "wire", "hooks", "mcp", "host"]
 """Where the agent was reached: a Python program, its model's wire, its own hooks, an MCP server, our own loop."""
 
@@ -55,6 +63,8 @@ class Context:
         launch: the public id of the launch, never its secret.
         turn: one prompt and all that follows until the agent waits for the next.
         model: the model's name as the agent gave it.
+        parent: the session that started this subagent; None for an agent that nobody started.
+        subagent: the subagent's id.
     """
 
     mount: MountName
@@ -65,6 +75,8 @@ class Context:
     launch: str | None = None
     turn: str | None = None
     model: str | None = None
+    parent: str | None = None
+    subagent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +163,48 @@ class Compaction:
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
 
 
-Point: TypeAlias = ToolCall | ToolResult | TurnStart | TurnEnd | Compaction
+@dataclass(frozen=True, slots=True)
+class LlmRequest:
+    """A request to the model, before it is sent. `body` is the API's own, whole."""
+
+    stage: ClassVar[Stage] = "llm.request"
+    context: Context
+    protocol: LlmProtocol
+    body: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class LlmChunk:
+    """One event of a streamed reply, before it is sent on.
+
+    `sequence` counts the events of the reply from 0; `event` is the name that the stream gave it, or None; `data` is
+    its parsed data. A refused chunk is dropped.
+    """
+
+    stage: ClassVar[Stage] = "llm.chunk"
+    context: Context
+    protocol: LlmProtocol
+    sequence: int
+    event: str | None
+    data: Json
+
+
+@dataclass(frozen=True, slots=True)
+class LlmResponse:
+    """A whole reply of the model. `body` is the API's own; of a `streamed` one it is what its events came to."""
+
+    stage: ClassVar[Stage] = "llm.response"
+    context: Context
+    protocol: LlmProtocol
+    status: int
+    body: JsonObject
+    streamed: bool
+
+
+HookPoint: TypeAlias = ToolCall | ToolResult | TurnStart | TurnEnd | Compaction
+"""The points at which the effect engine has a hook."""
+
+LlmPoint: TypeAlias = LlmRequest | LlmChunk | LlmResponse
+"""The points of the traffic between an agent and its model."""
+
+Point: TypeAlias = HookPoint | LlmPoint

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from interpose.contracts.effects import Effect, HandlerKind, Mode, ReminderSeverity
-from interpose.contracts.json import JsonObject
+from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.stages import Annotation, Stage
 
 Outcome: TypeAlias = Literal["allowed", "refused", "patched", "off"]
-"""`off`: judging is switched off for a while (`interpose off`), and the point passed unjudged."""
+"""`patched`: the action may happen with what the verdict holds in place of what was proposed.
+`off`: judging is switched off for a while (`interpose off`), and the point passed unjudged.
+A refused `llm.chunk` is dropped by the mount."""
 
 Answer: TypeAlias = Literal["continue", "cancel", "patch", "unknown", "effects", "failed", "silent"]
 Phase: TypeAlias = Literal["shape", "check", "ask"]
@@ -71,7 +73,9 @@ class Verdict:
         stage: where it was judged.
         outcome: allowed, refused, patched or off.
         refusal: set exactly when the outcome is refused.
-        arguments: the arguments to run with, in the agent's own form, when the outcome is patched; else None.
+        arguments: the arguments to run with, in the agent's own form, when a call is patched; else None.
+        text: the prompt of a patched turn.start, the output of a patched tool.result; else None.
+        body: the body of a patched llm.request or llm.response, the data of a patched llm.chunk; else None.
         annotations: lines for the tool result, in order, those given with the point first.
         reminders: for the model's context, in order.
         continuation: the nudge that carries the turn onward, or None.
@@ -86,6 +90,8 @@ class Verdict:
     outcome: Outcome
     refusal: Refusal | None = None
     arguments: JsonObject | None = None
+    text: str | None = None
+    body: Json = None
     annotations: tuple[Annotation, ...] = ()
     reminders: tuple[Reminder, ...] = ()
     continuation: str | None = None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from interpose.catalog.reading import HookForm
 from interpose.contracts.effects import Hook, HookInput, MetadataValue
 from interpose.contracts.json import JsonObject
-from interpose.contracts.stages import Compaction, Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.contracts.stages import Compaction, HookPoint, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.kernel.canonical import canonical_json
 from interpose.kernel.frozen import FrozenDict, freeze
 from interpose.policy.markers import has_instruction_markers, is_screened
@@ -20,7 +20,9 @@ _READS = frozenset({"read", "search", "fetch"})
 _WRITES = frozenset({"write", "edit", "patch"})
 
 
-def hook_input(point: Point, form: HookForm | None, remembered: Mapping[str, MetadataValue] | None = None) -> HookInput:
+def hook_input(
+    point: HookPoint, form: HookForm | None, remembered: Mapping[str, MetadataValue] | None = None
+) -> HookInput:
     """What registrations see of `point`; `form` is the hook form of a tool point, None for the others.
 
     `remembered` is what is known of a turn that ends. What the mount says itself stands above what is found here.

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from interpose.catalog.reading import HookForm, read_call
 from interpose.contracts.effects import HookInput, HookResult
 from interpose.contracts.ports import Clock, Journal, Pause
-from interpose.contracts.stages import Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.contracts.stages import HookPoint, LlmPoint, Point, Stage, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Outcome, ToolChoice, Verdict
 from interpose.effects.contract import MiddlewareContract
 from interpose.kernel.ids import derived_id, random_id
@@ -15,6 +15,9 @@ from interpose.policy.consumption import Consumed, consume, merge, reactions
 from interpose.policy.inputs import filled_keys, hook_input, with_validation
 from interpose.policy.records import records_of
 from interpose.policy.turns import Turns
+
+HOOK_STAGES: Final[frozenset[Stage]] = frozenset({"turn.start", "tool.call", "tool.result", "turn.end", "compaction"})
+"""The stages at which the effect engine has a hook."""
 
 ValidationOf: TypeAlias = Callable[[HookInput], str | None]
 """The command of a tool call that proves something (tests, a linter, a build), for people; None for every other."""
@@ -54,6 +57,8 @@ class EffectPolicy:
         started = self._clock.monotonic()
         if self._pause.is_off(point.context.workspace):
             return self._passed_off(point)
+        if isinstance(point, LlmPoint):
+            return Verdict(_action(point), point.stage, "allowed")
         form = _hook_form(point)
         result = self._engine.run_hook(self._given(point, form))
         return self._conclude(point, form, result, started)
@@ -63,6 +68,8 @@ class EffectPolicy:
         started = self._clock.monotonic()
         if self._pause.is_off(point.context.workspace):
             return self._passed_off(point)
+        if isinstance(point, LlmPoint):
+            return Verdict(_action(point), point.stage, "allowed")
         form = _hook_form(point)
         given = self._given(point, form)
         captured = self._engine.candidates(given.hook, given.tool_name, given.tool_aliases)
@@ -74,7 +81,15 @@ class EffectPolicy:
             result = merge(result, await self._engine.run_async_hook(given, result.effects, captured))
         return self._conclude(point, form, result, started)
 
-    def _given(self, point: Point, form: HookForm | None) -> HookInput:
+    def wants(self, stage: Stage) -> bool:
+        """True where the effect engine has a hook: its handlers may follow a reload, and the journal is told."""
+        return stage in HOOK_STAGES
+
+    def changes(self, stage: Stage) -> bool:
+        """True for calls, which any check may refuse."""
+        return stage == "tool.call"
+
+    def _given(self, point: HookPoint, form: HookForm | None) -> HookInput:
         context = point.context
         match point:
             case TurnStart():

@@ -7,7 +7,18 @@ from typing import Any
 from interpose.catalog.reading import HookForm
 from interpose.contracts.effects import Effect
 from interpose.contracts.journal import Record
-from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.contracts.stages import (
+    Annotation,
+    Compaction,
+    LlmChunk,
+    LlmRequest,
+    LlmResponse,
+    Point,
+    ToolCall,
+    ToolResult,
+    TurnEnd,
+    TurnStart,
+)
 from interpose.contracts.verdict import Reaction, Verdict
 
 PAYLOAD_CHARS = 2_000
@@ -112,8 +123,10 @@ def _payload(point: Point, form: HookForm | None) -> dict[str, Any]:
             return {"prompt": _cut(point.prompt), "chars": len(point.prompt)}
         case TurnEnd():
             return {"text": _cut(point.text), "chars": len(point.text), "stop_reason": point.stop_reason}
-        case _:
+        case Compaction():
             return dict(point.metadata)
+        case LlmRequest() | LlmChunk() | LlmResponse():
+            return {"protocol": point.protocol}
 
 
 def _added(verdict: Verdict) -> dict[str, Any]:

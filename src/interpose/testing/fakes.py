@@ -5,11 +5,11 @@ Knows: the ports of `contracts`. Does not know: how the real ones work. `MemoryJ
 
 import itertools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 from interpose.contracts.ports import ApprovalRequest, Launch, Policy
-from interpose.contracts.stages import Point
+from interpose.contracts.stages import LLM_STAGES, STAGES, Point, Stage
 from interpose.contracts.verdict import Refusal, Verdict
 
 
@@ -31,11 +31,20 @@ def nobody(_request: ApprovalRequest) -> None:
 class FakePolicy:
     """The port `Policy`: answers with a function, allows everything without one, and records the points.
 
-    Any thread may use it. What the function raises is raised, so that a broken policy can be played.
+    It wants every stage but `llm.*` and changes none, unless told which. Any thread may use it. What the function
+    raises is raised, so that a broken policy can be played.
     """
 
-    def __init__(self, answer: Callable[[Point], Verdict] = allow) -> None:
+    def __init__(
+        self,
+        answer: Callable[[Point], Verdict] = allow,
+        *,
+        wants: Collection[Stage] = frozenset(STAGES) - frozenset(LLM_STAGES),
+        changes: Collection[Stage] = (),
+    ) -> None:
         self._answer = answer
+        self._wants = frozenset(wants)
+        self._changes = frozenset(changes)
         self._lock = threading.Lock()
         self._points: list[Point] = []
 
@@ -54,6 +63,14 @@ class FakePolicy:
     async def judge_async(self, point: Point) -> Verdict:
         """What the function answers."""
         return self.judge(point)
+
+    def wants(self, stage: Stage) -> bool:
+        """Whether `stage` is one of those given."""
+        return stage in self._wants
+
+    def changes(self, stage: Stage) -> bool:
+        """Whether `stage` is one of those given."""
+        return stage in self._changes
 
 
 class FakeClock:
@@ -118,10 +135,14 @@ class FakeWorkspaces:
 
 
 class FakeApprovals:
-    """The port `Approvals`: answers at once with a function; without one nobody answers. Any thread may ask."""
+    """The port `Approvals`: answers at once with a function; without one nobody answers. Any thread may ask.
 
-    def __init__(self, answer: Callable[[ApprovalRequest], bool | None] = nobody) -> None:
+    `present` says whether somebody is there to answer; asking works either way.
+    """
+
+    def __init__(self, answer: Callable[[ApprovalRequest], bool | None] = nobody, *, present: bool = True) -> None:
         self._answer = answer
+        self._present = present
         self._lock = threading.Lock()
         self._requests: list[ApprovalRequest] = []
 
@@ -136,6 +157,10 @@ class FakeApprovals:
         with self._lock:
             self._requests.append(request)
         return self._answer(request)
+
+    def can_ask(self) -> bool:
+        """Whether somebody is present."""
+        return self._present
 
 
 class FakePause:
