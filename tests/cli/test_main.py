@@ -1,6 +1,7 @@
 """cli.main and cli.feed: the verbs, their exit codes, and which lines people see."""
 
 import io
+import json
 import subprocess
 import sys
 
@@ -12,7 +13,8 @@ from interpose.cli.feed import Feed, worth_showing
 from interpose.cli.main import VERBS, exit_code, interpose
 from interpose.cli.output import THEME, counted
 from interpose.contracts.errors import ConfigError, MisuseError, StorageError
-from interpose.contracts.journal import Record, Step
+from interpose.contracts.journal import Record, Step, StoredRecord
+from interpose.journal.codec import pack, to_json, to_record
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -72,6 +74,23 @@ def test_nothing_is_printed_before_the_greeting() -> None:
 
     assert "early" not in out.getvalue()
     assert "late" in out.getvalue()
+
+
+def test_what_comes_together_is_printed_in_one_go(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """People see a line for each record that matters, machines one of JSON for every record, in their order."""
+    records = [Record(0, f"a{number}", "verdict", outcome="refused", reason=f"No. {number}") for number in range(3)]
+    lines = [pack(record) for record in (*records, Record(0, "a3", "request", data={"path": "/ä"}))]
+    out = io.StringIO()
+    people, machines = Feed(Console(file=out, theme=THEME, width=100)), Feed(Console(file=out), as_json=True)
+
+    for feed in (people, machines):
+        feed.start("http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
+        feed.hear_all(lines)
+
+    shown = [line for line in out.getvalue().splitlines() if line.strip()]
+    printed = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert ["No. 0" in shown[0], "No. 1" in shown[1], "No. 2" in shown[2], len(shown)] == [True, True, True, 3]
+    assert printed[1:] == [to_json(StoredRecord(0, to_record(line))) for line in lines]
 
 
 def test_counts_agree_with_their_noun() -> None:

@@ -1,9 +1,11 @@
 """journal.fanout."""
 
 import threading
+from collections.abc import Sequence
 
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
+from interpose.journal.codec import to_record
 from interpose.journal.fanout import ListeningJournal, TeeJournal
 from interpose.testing.journal import MemoryJournal
 
@@ -32,7 +34,7 @@ def test_a_tee_writes_to_each_and_is_flushed_when_all_are() -> None:
 def test_a_listener_sees_each_record_masked_and_in_order() -> None:
     """The inner journal gets the record as it is, the listener a copy without secrets, once flush says so."""
     inner, heard = MemoryJournal(), list[Record]()
-    journal = ListeningJournal(inner, heard.append)
+    journal = ListeningJournal(inner, lambda lines: heard.extend(map(to_record, lines)))
     secret = Record(1.0, "a", "enter", reason="Bearer abcdefghijklmnopqrst")
 
     for record in (*RECORDS, secret):
@@ -47,18 +49,18 @@ def test_a_listener_sees_each_record_masked_and_in_order() -> None:
 
 
 def test_a_raising_listener_changes_nothing() -> None:
-    """Every record is kept, later ones are still shown, and the failures are counted."""
+    """Every record is kept, later ones are still shown, and what it raised at counts as missed."""
     inner, heard = MemoryJournal(), list[str]()
 
-    def listen(record: Record) -> None:
-        heard.append(record.action)
-        raise RuntimeError(record.action)
+    def listen(lines: Sequence[bytes]) -> None:
+        heard.extend(to_record(line).action for line in lines)
+        raise RuntimeError(str(lines))
 
     journal = ListeningJournal(inner, listen)
     for record in RECORDS:
         journal.write(record)
+        assert journal.flush() is True
 
-    assert journal.flush() is True
     assert inner.records == RECORDS
     assert heard == [record.action for record in RECORDS]
     assert journal.missed == len(RECORDS)
@@ -69,7 +71,7 @@ def test_a_slow_listener_holds_nobody_up() -> None:
     """While it hangs, writing goes on; what finds the queue full passes it by and is counted."""
     inner, entered, release = MemoryJournal(), threading.Event(), threading.Event()
 
-    def hang(_record: Record) -> None:
+    def hang(_lines: Sequence[bytes]) -> None:
         entered.set()
         release.wait(30)
 

@@ -1,7 +1,7 @@
 """Everything that runs in one process, opened together and closed together."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
@@ -11,7 +11,6 @@ from interpose.assembly.lineup import agents_lineup
 from interpose.assembly.settings import LOOPBACK, Settings, load_settings
 from interpose.assembly.upstreams import targets
 from interpose.assembly.workspaces import Parts, Workspaces
-from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
 from interpose.gateway.app import Gateway
 from interpose.gateway.metrics import MeteredJournal, Metrics
@@ -47,14 +46,15 @@ class Runtime:
         folders: Folders | None = None,
         *,
         settings: Settings | None = None,
-        listener: Callable[[Record], None] | None = None,
+        listener: Callable[[Sequence[bytes]], None] | None = None,
         watch_loops: bool = True,
         metrics: Metrics | None = None,
     ) -> Self:
         """Opens journal and state under `folders`.
 
-        `listener` is told each record, on a thread of its own; what it raises changes nothing. `watch_loops` off
-        leaves the loop guard out, for programs that are no agents. `metrics` count what is journalled.
+        `listener` is told each record, packed and masked, on a thread of its own; what it raises changes nothing.
+        `watch_loops` off leaves the loop guard out, for programs that are no agents. `metrics` count what is
+        journalled.
         Raises StorageError when the state folder or a file in it cannot be used, ConfigError for a bad setting.
         """
         folders = folders or user_folders()

@@ -1,14 +1,16 @@
 """What `interpose up` and `interpose tail` print: one readable line per thing that happens."""
 
 import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 
+import click
 from rich.console import Console
 from rich.text import Text
 
 from interpose.cli.output import print_json
-from interpose.contracts.journal import Record, StoredRecord
-from interpose.journal.codec import to_json
+from interpose.contracts.journal import Record
+from interpose.journal.codec import pack, to_line, to_record
 from interpose.journal.text import Line, record_line
 
 QUIET_STEPS = frozenset({"enter", "answer", "request", "applied", "skipped", "not_reached"})
@@ -40,13 +42,19 @@ class Feed:
         self._started.set()
 
     def hear(self, record: Record) -> None:
-        """Prints `record` if people want to see it."""
-        if not self._started.is_set() or (not self._as_json and not worth_showing(record)):
+        """Prints `record`, which holds no secrets, if people want to see it."""
+        self.hear_all([pack(record)])
+
+    def hear_all(self, lines: Sequence[bytes]) -> None:
+        """Prints packed records, which hold no secrets, in one go: those that people want to see, machines all."""
+        if not self._started.is_set():
             return
         if self._as_json:
-            print_json(to_json(StoredRecord(0, record)))
+            click.echo(b"\n".join(map(to_line, lines)))
             return
-        self._out.print(styled(record))
+        shown = [styled(record) for record in map(to_record, lines) if worth_showing(record)]
+        if shown:
+            self._out.print(Text("\n").join(shown))
 
     def say(self, text: str) -> None:
         """One line of our own."""

@@ -37,7 +37,7 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
     root = canonical_root(Path.cwd())
     settings = load_settings(user_folders())
     number = workers or settings.file.gateway.workers
-    with Runtime.open(settings=settings, listener=feed.hear if number == 1 else None) as runtime:
+    with Runtime.open(settings=settings, listener=feed.hear_all if number == 1 else None) as runtime:
         policy = runtime.workspaces.policy(root)
         gateway = runtime.settings.file.gateway
         running = find_gateway(runtime.folders)

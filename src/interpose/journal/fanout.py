@@ -6,12 +6,12 @@ Does not know: what the others do with a record.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
-from interpose.journal.codec import masked
+from interpose.journal.codec import pack, without_secrets
 from interpose.kernel.boundary import guarded
 
 HAND_OVER_S = 0.01
@@ -40,15 +40,15 @@ class TeeJournal:
 class ListeningJournal:
     """A journal whose records are also shown to a listener, masked, in order, on a thread of its own.
 
-    The listener may be slow or raise: nobody waits for it, the inner journal gets every record all the same, and what
-    the listener misses is counted. What is written within about ten milliseconds is shown together. Any thread may call
-    `write` and `flush`.
+    The listener is given what was written within about ten milliseconds at once, as packed records that
+    `journal.codec` reads. It may be slow or raise: nobody waits for it, the inner journal gets every record all the
+    same, and what the listener misses is counted. Any thread may call `write` and `flush`.
     """
 
     def __init__(
         self,
         inner: Journal,
-        listener: Callable[[Record], None],
+        listener: Callable[[Sequence[bytes]], None],
         *,
         limit: int = LISTENER_QUEUE,
         hand_over_s: float = HAND_OVER_S,
@@ -69,7 +69,7 @@ class ListeningJournal:
 
     @property
     def missed(self) -> int:
-        """How many records the listener did not see, because it was too slow or raised."""
+        """How many records the listener did not see: it was too slow, or raised at them or at others beside them."""
         return self._missed
 
     def write(self, record: Record) -> None:
@@ -105,10 +105,10 @@ class ListeningJournal:
 
     def _run(self) -> None:
         while batch := self._gathered():
-            for record in batch:
-                guarded(partial(self._show, record), failure=self._count)
-                self._heard += 1
+            if not guarded(partial(self._show, batch), failure=lambda _: False):
+                self._missed += len(batch)
             with self._changed:
+                self._heard += len(batch)
                 self._changed.notify_all()
 
     def _gathered(self) -> list[Record]:
@@ -120,8 +120,6 @@ class ListeningJournal:
             batch, self._waiting = self._waiting, []
             return batch
 
-    def _show(self, record: Record) -> None:
-        self._listener(masked(record))
-
-    def _count(self, _error: Exception) -> None:
-        self._missed += 1
+    def _show(self, batch: Sequence[Record]) -> bool:
+        self._listener(without_secrets([pack(record) for record in batch]))
+        return True

@@ -18,7 +18,7 @@ from pathlib import Path
 from interpose.contracts.errors import StorageError
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Clock
-from interpose.journal.codec import FIELDS, pack, to_row, unpack
+from interpose.journal.codec import FIELDS, pack, rows_without_secrets
 from interpose.journal.schema import JOURNAL_SCHEMA
 from interpose.kernel.boundary import fault_line, guarded
 from interpose.kernel.db import Database, open_database
@@ -147,10 +147,9 @@ class SqliteJournal:
     def _commit(self, batch: list[bytes]) -> str | None:
         database = self._usable_database()
         lost = self._lost
-        records = [unpack(packed) for packed in batch]
         if lost > self._lost_told:
-            records.append(self._gap(lost - self._lost_told))
-        database.execute_many(_INSERT, [(self._writer, *to_row(record)) for record in records])
+            batch = [*batch, pack(self._gap(lost - self._lost_told))]
+        database.execute_many(_INSERT, [(self._writer, *row) for row in rows_without_secrets(batch)])
         self._lost_told = lost
         return None
 
