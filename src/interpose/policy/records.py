@@ -1,7 +1,7 @@
 """A verdict as lines of the journal: one per handler that said something, then the verdict itself."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from interpose.catalog.reading import HookForm
@@ -19,7 +19,7 @@ from interpose.contracts.stages import (
     TurnEnd,
     TurnStart,
 )
-from interpose.contracts.verdict import Reaction, Verdict
+from interpose.contracts.verdict import Reaction, Reminder, Verdict
 
 PAYLOAD_CHARS = 2_000
 """How much of a payload a line keeps; the rest is told by its length."""
@@ -35,67 +35,26 @@ def records_of(
 
     `facts` are the metadata keys that handlers could read; the verdict's line keeps them.
     """
+    line = _line_of(point, form, verdict, at)
     for reaction in verdict.reactions:
         if reaction.answer not in ("continue", "silent"):
-            yield _answer_line(point, form, verdict, at, reaction)
-    yield _verdict_line(point, form, verdict, at, facts)
+            yield _answer_line(line, reaction)
+    yield _verdict_line(line, point, form, verdict, facts)
     for notice in verdict.notices:
-        yield _stamp(
-            point,
-            form,
-            verdict,
-            at,
-            step="notice",
-            handler=notice.handler,
-            reason=notice.message,
-            data={"key": notice.key},
-        )
+        yield line(step="notice", handler=notice.handler, reason=notice.message, data={"key": notice.key})
 
 
 def effect_data(effect: Effect) -> dict[str, Any]:
     """An effect as the journal keeps it."""
-    return {"kind": effect.kind, **{name: value for name, value in asdict(effect).items() if value is not None}}
+    return {"kind": effect.kind, **_said(effect)}
 
 
-def _verdict_line(point: Point, form: HookForm | None, verdict: Verdict, at: float, facts: Sequence[str]) -> Record:
-    refusal = verdict.refusal
-    known = {"facts": list(facts)} if facts else {}
-    return _stamp(
-        point,
-        form,
-        verdict,
-        at,
-        step="verdict",
-        handler=refusal.handler if refusal else "",
-        outcome=verdict.outcome,
-        reason=refusal.reason if refusal else "",
-        duration_ms=verdict.duration_ms,
-        data=_payload(point, form) | _added(verdict) | known,
-    )
-
-
-def _answer_line(point: Point, form: HookForm | None, verdict: Verdict, at: float, reaction: Reaction) -> Record:
-    return _stamp(
-        point,
-        form,
-        verdict,
-        at,
-        step="failed" if reaction.answer == "failed" else "answer",
-        handler=reaction.handler,
-        kind=reaction.kind,
-        phase=reaction.phase,
-        answer=reaction.answer,
-        outcome="observed" if reaction.mode == "observe" else "",
-        reason=reaction.reason or "",
-        duration_ms=reaction.duration_ms,
-        data={"effects": [effect_data(effect) for effect in reaction.effects]},
-    )
-
-
-def _stamp(point: Point, form: HookForm | None, verdict: Verdict, at: float, **fields: Any) -> Record:
+def _line_of(point: Point, form: HookForm | None, verdict: Verdict, at: float) -> Callable[..., Record]:
+    """Makes a line with what all lines of one judgement have in common."""
     context = point.context
     wire_name, call_id = (point.tool_name, point.call_id) if isinstance(point, ToolCall | ToolResult) else ("", "")
-    return Record(
+    return partial(
+        Record,
         at=at,
         action=verdict.action,
         stage=point.stage,
@@ -108,7 +67,35 @@ def _stamp(point: Point, form: HookForm | None, verdict: Verdict, at: float, **f
         tool=form.name if form else "",
         wire_name=wire_name,
         call_id=call_id,
-        **fields,
+    )
+
+
+def _answer_line(line: Callable[..., Record], reaction: Reaction) -> Record:
+    return line(
+        step="failed" if reaction.answer == "failed" else "answer",
+        handler=reaction.handler,
+        kind=reaction.kind,
+        phase=reaction.phase,
+        answer=reaction.answer,
+        outcome="observed" if reaction.mode == "observe" else "",
+        reason=reaction.reason or "",
+        duration_ms=reaction.duration_ms,
+        data={"effects": [effect_data(effect) for effect in reaction.effects]},
+    )
+
+
+def _verdict_line(
+    line: Callable[..., Record], point: Point, form: HookForm | None, verdict: Verdict, facts: Sequence[str]
+) -> Record:
+    refusal = verdict.refusal
+    known = {"facts": list(facts)} if facts else {}
+    return line(
+        step="verdict",
+        handler=refusal.handler if refusal else "",
+        outcome=verdict.outcome,
+        reason=refusal.reason if refusal else "",
+        duration_ms=verdict.duration_ms,
+        data=_payload(point, form) | _added(verdict) | known,
     )
 
 
@@ -134,16 +121,22 @@ def _added(verdict: Verdict) -> dict[str, Any]:
     if verdict.annotations:
         added["annotations"] = [_annotation_data(annotation) for annotation in verdict.annotations]
     if verdict.reminders:
-        added["reminders"] = [asdict(reminder) for reminder in verdict.reminders]
+        added["reminders"] = [_said(reminder) for reminder in verdict.reminders]
     if verdict.continuation is not None:
         added["continuation"] = verdict.continuation
-    if verdict.tool_choice is not None:
-        added["tool_choice"] = asdict(verdict.tool_choice)
+    choice = verdict.tool_choice
+    if choice is not None:
+        added["tool_choice"] = {"mode": choice.mode, "tool_name": choice.tool_name}
     return added
 
 
 def _annotation_data(annotation: Annotation) -> dict[str, Any]:
-    return {name: value for name, value in asdict(annotation).items() if value is not False}
+    return {name: value for name, value in _said(annotation).items() if value is not False}
+
+
+def _said(value: Effect | Annotation | Reminder) -> dict[str, Any]:
+    """The fields of one of these flat values that say something; `asdict` would look through their texts too."""
+    return {name: said for name in type(value).__slots__ if (said := getattr(value, name)) is not None}
 
 
 def _shortened(value: Any, depth: int = 0) -> Any:
