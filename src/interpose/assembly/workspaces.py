@@ -46,6 +46,7 @@ class WorkspacePolicy:
         self._parts = parts
         self._notices = Notices()
         lineup = parts.lineup(root or "")
+        self._reader = lineup.reader
         self._engine: MiddlewareContract = create_middleware(
             rules=lineup.rules, registrations=lineup.before, owners=(OWNER,), on_diagnostic=self._diagnose
         )
@@ -125,7 +126,7 @@ class WorkspacePolicy:
 
     def _load(self, before: LoadedHooks | None) -> LoadedHooks:
         folders = self._parts.folders
-        loaded = load_user_hooks(self._files, root=self._root or "", home=str(folders.home))
+        loaded = load_user_hooks(self._files, root=self._root or "", home=str(folders.home), reader=self._reader)
         self._issues = loaded.issues
         for issue in loaded.issues:
             self._write("problem", str(issue))
