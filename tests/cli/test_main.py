@@ -9,7 +9,7 @@ import click
 import pytest
 from rich.console import Console
 
-from interpose.cli.feed import Feed, worth_showing
+from interpose.cli.feed import HELD_MAX, Feed, worth_showing
 from interpose.cli.main import VERBS, exit_code, interpose
 from interpose.cli.output import THEME, counted
 from interpose.contracts.errors import ConfigError, MisuseError, StorageError
@@ -91,6 +91,37 @@ def test_what_comes_together_is_printed_in_one_go(capfdbinary: pytest.CaptureFix
     printed = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
     assert ["No. 0" in shown[0], "No. 1" in shown[1], "No. 2" in shown[2], len(shown)] == [True, True, True, 3]
     assert printed[1:] == [to_json(StoredRecord(0, to_record(line))) for line in lines]
+
+
+def test_lines_wait_while_a_question_stands_at_the_terminal() -> None:
+    """Nothing is printed between question and answer; afterwards all of it is, and what was too much is counted."""
+    out = io.StringIO()
+    feed = Feed(Console(file=out, theme=THEME, width=100), asks=True)
+    feed.start("http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
+
+    feed.hold()
+    for number in range(HELD_MAX + 3):
+        feed.hear(Record(0, "a1", "verdict", outcome="refused", reason=f"held {number}"))
+    assert out.getvalue() == ""
+    feed.release()
+    feed.say("now")
+
+    told = out.getvalue().splitlines()
+    assert len(told) == HELD_MAX + 2
+    assert "held 0" in told[0]
+    assert told[-2:] == ["… 3 more lines: `interpose journal`", "now"]
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_question_that_is_shown_here_needs_no_line(asks: bool) -> None:
+    """Where no terminal asks, the line says that a call waits."""
+    out = io.StringIO()
+    feed = Feed(Console(file=out, theme=THEME, width=100), asks=asks)
+    feed.start("http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
+
+    feed.hear(Record(0, "a1", "notice", phase="ask", outcome="waiting", reason="a person is asked"))
+
+    assert ("a person is asked" in out.getvalue()) is not asks
 
 
 def test_counts_agree_with_their_noun() -> None:

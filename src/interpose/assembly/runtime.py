@@ -23,6 +23,7 @@ from interpose.journal.sqlite import SqliteJournal
 from interpose.kernel.clock import SystemClock
 from interpose.launch.pause import SqlitePause
 from interpose.launch.store import SqliteLaunches
+from interpose.trust.approvals import SqliteApprovals
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Runtime:
     launches: SqliteLaunches
     pause: SqlitePause
     protection: SqliteProtectionStore
+    approvals: SqliteApprovals
     workspaces: Workspaces
     metrics: Metrics
 
@@ -67,10 +69,13 @@ class Runtime:
         launches = SqliteLaunches(folders.state_db, clock=clock)
         pause = SqlitePause(folders.state_db, clock=clock)
         protection = SqliteProtectionStore(folders.state_db)
+        approvals = SqliteApprovals(folders.state_db, clock=clock, journal=journal)
         off = frozenset(settings.file.guards.off) | (frozenset() if watch_loops else {LOOP_ID})
         lineup = agents_lineup(folders, protection, journal, clock, off=off)
         workspaces = Workspaces(Parts(folders=folders, journal=journal, clock=clock, pause=pause, lineup=lineup))
-        return cls(folders, settings, clock, stored, journal, launches, pause, protection, workspaces, metrics)
+        return cls(
+            folders, settings, clock, stored, journal, launches, pause, protection, approvals, workspaces, metrics
+        )
 
     def gateway(self, *, host: str = "127.0.0.1", parent_pid: int | None = None) -> Gateway:
         """A gateway over these parts, for a server at `host`; it opens its connections when the server starts it.
@@ -90,7 +95,8 @@ class Runtime:
         )
 
     def close(self) -> None:
-        """Commits what was journalled and closes the files. Idempotent."""
+        """Withdraws what waits for a person, commits what was journalled, and closes the files. Idempotent."""
+        self.approvals.close()
         if isinstance(self.journal, ListeningJournal):
             self.journal.close()
         self.stored.close()

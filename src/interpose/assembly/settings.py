@@ -29,6 +29,7 @@ class GatewaySection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     body_bytes: int = 32 * 1024 * 1024
     body_timeout_s: float = 120.0
     streams_max: int = 1_000
+    ask_timeout_s: float = 120.0
     traces: bool = False
     clients: dict[str, str] = {}
 
@@ -76,6 +77,7 @@ class Settings:
 _ENVIRONMENT = {
     "INTERPOSE_HOST": ("gateway", "host"),
     "INTERPOSE_PORT": ("gateway", "port"),
+    "INTERPOSE_ASK_TIMEOUT_S": ("gateway", "ask_timeout_s"),
     "INTERPOSE_UPSTREAM_ANTHROPIC": ("upstreams", "anthropic"),
     "INTERPOSE_UPSTREAM_OPENAI": ("upstreams", "openai"),
     "INTERPOSE_UPSTREAM_GEMINI": ("upstreams", "gemini"),
@@ -148,13 +150,19 @@ def _convert(tree: dict[str, Any], where: str) -> File:
         raise ConfigError(where, f"{error}; {possible}", "see `interpose config show`") from error
 
 
-def _environment_value(variable: str, key: str, text: str) -> str | int:
-    if key != "port":
-        return text
+def _environment_value(variable: str, key: str, text: str) -> str | int | float:
     try:
-        return int(text)
+        match key:
+            case "port":
+                expected, way_out = "a port number", "give a number from 0 to 65535"
+                return int(text)
+            case "ask_timeout_s":
+                expected, way_out = "a number of seconds", "give a number from 1 to 600"
+                return float(text)
+            case _:
+                return text
     except ValueError as error:
-        raise ConfigError(variable, f"{text!r} is not a port number", "give a number from 0 to 65535") from error
+        raise ConfigError(variable, f"{text!r} is not {expected}", way_out) from error
 
 
 def _check_gateway(gateway: GatewaySection, origins: Mapping[str, str]) -> None:
@@ -170,6 +178,8 @@ def _check_gateway(gateway: GatewaySection, origins: Mapping[str, str]) -> None:
     for key in ("body_bytes", "body_timeout_s", "streams_max"):
         if getattr(gateway, key) <= 0:
             raise wrong(key, f"{getattr(gateway, key)} is not more than nothing", "give a number above 0")
+    if not 1 <= gateway.ask_timeout_s <= 600:
+        raise wrong("ask_timeout_s", f"{gateway.ask_timeout_s:g} is no time to wait for a person", "1 to 600 seconds")
     for name, digest in gateway.clients.items():
         text = digest.removeprefix("sha256:").lower()
         if not digest.startswith("sha256:") or len(text) != 64 or set(text) - set("0123456789abcdef"):

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.theme import Theme
 
 from interpose.assembly.workspaces import WorkspacePolicy
+from interpose.launch.lineage import launch_above
 
 WIDE = 200
 """Columns where nobody looks at a screen: tables then keep their words whole."""
@@ -49,9 +50,17 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def require_terminal(verb: str) -> None:
-    """Raises a usage error unless a person is at a terminal, outside any launched agent."""
-    if os.environ.get("INTERPOSE_LAUNCH"):
-        raise click.UsageError(f"`interpose {verb}` is not for agents: run it in your own terminal")
+def require_terminal(verb: str, *, why: str = "") -> None:
+    """Raises a usage error unless a person is at a terminal, outside any launched agent; `why` ends its text.
+
+    An agent may well make a terminal of its own, so what descends from a launch is refused at any.
+    """
+    reason = f" ({why})" if why else ""
+    launch = launch_above()
+    if launch is not None:
+        raise click.UsageError(
+            f"`interpose {verb}` is not for agents, and this process descends from launch {launch}: "
+            f"run it in your own terminal{reason}"
+        )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"`interpose {verb}` needs a terminal: run it in your own, without pipes")
+        raise click.UsageError(f"`interpose {verb}` needs a terminal: run it in your own, without pipes{reason}")

@@ -52,7 +52,7 @@ def run_command(*, own_port: bool, quiet: bool, command: tuple[str, ...]) -> int
             notes.print(f"interpose: {in_force(policy)}", style="dim")
             for issue in policy.issues:
                 notes.print(f"interpose: problem {issue}", style="problem", markup=False)
-            for note in (*pointing.notes, *notes_on_files(pointing.files)):
+            for note in (*pointing.notes, *notes_on_files(pointing.files), *_note_on_questions(runtime)):
                 notes.print(f"interpose: {note}", style="dim", markup=False)
         ended = run_agent(pointing.argv, {**os.environ, **pointing.env, "INTERPOSE_LAUNCH": reached.launch_id})
         if ended.message is not None:
@@ -78,6 +78,13 @@ def _reached(runtime: Runtime, words: list[str], *, own_port: bool) -> Iterator[
     app = bound_to(gateway, secret) if own_port else gateway
     with ThreadedServer(app, host="127.0.0.1", port=0) as server:
         yield _Reached(server.url if own_port else f"{server.url}/l/{secret}", launch.id)
+
+
+def _note_on_questions(runtime: Runtime) -> tuple[str, ...]:
+    """The agent has this terminal, so questions are answered at another."""
+    if runtime.approvals.can_ask():
+        return ()
+    return ("calls that need your yes are refused unless another terminal runs `interpose approvals watch`",)
 
 
 def _summarise(runtime: Runtime, launch_id: str) -> None:

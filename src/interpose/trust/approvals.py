@@ -5,7 +5,7 @@ Knows: asking, waiting, answering, and who is there to answer. Does not know: ho
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +61,7 @@ class SqliteApprovals:
                 self._problem(f"{WAITING_MAX} questions wait for an answer already, so no more are asked")
                 return None
 
+            self._wake()
             self._tell(question, step="notice", outcome="waiting", reason=_asked(question, timeout_s))
             started = self._clock.monotonic()
             try:
@@ -142,10 +143,18 @@ class SqliteApprovals:
             with suppress(StorageError):
                 watch.leave()
 
-    def stop(self) -> None:
-        """Withdraws what this process asks, and asks no more: whoever waits is told at once that nobody answered."""
+    def stop(self, pids: Iterable[int] = ()) -> None:
+        """Withdraws what this process and those with these `pids` ask; this one asks no more.
+
+        Whoever waits is told at once that nobody answered.
+        """
         self._stopped = True
         self._wake()
+        others = frozenset(pids)
+        with suppress(StorageError):
+            for question in self.waiting() if others else ():
+                if question.pid in others:
+                    self._store.settle(question.id, "withdrawn", now=self._clock.now())
 
     def close(self) -> None:
         """Stops, and lets the file go; later calls raise StorageError. Idempotent."""
@@ -184,6 +193,7 @@ class SqliteApprovals:
     def _ended(self, question: Question, state: State) -> Question:
         """Settles it, unless an answer came at the last moment, which then counts."""
         self._store.settle(question.id, state, now=self._clock.now())
+        self._wake()
         return self._store.find(question.id) or _lost(question)
 
     def _wake(self) -> None:
