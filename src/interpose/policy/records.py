@@ -1,12 +1,14 @@
 """A verdict as lines of the journal: one per handler that said something, then the verdict itself."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from interpose.catalog.reading import HookForm
 from interpose.contracts.effects import Effect
-from interpose.contracts.journal import Record
+from interpose.contracts.journal import Record, Step
+from interpose.contracts.json import JsonObject
 from interpose.contracts.stages import (
     Annotation,
     Compaction,
@@ -20,9 +22,13 @@ from interpose.contracts.stages import (
     TurnStart,
 )
 from interpose.contracts.verdict import Reaction, Reminder, Verdict
+from interpose.policy.asking import Question
 
 PAYLOAD_CHARS = 2_000
 """How much of a payload a line keeps; the rest is told by its length."""
+
+CHANGES_KEPT = 50
+"""How many changed fields of one patch are told."""
 
 PAYLOAD_DEPTH = 20
 """How deep a payload is kept."""
@@ -35,13 +41,27 @@ def records_of(
 
     `facts` are the metadata keys that handlers could read; the verdict's line keeps them.
     """
-    line = _line_of(point, form, verdict, at)
+    line = _line_of(point, form, verdict.action, at)
     for reaction in verdict.reactions:
-        if reaction.answer not in ("continue", "silent"):
+        if reaction.answer not in ("continue", "silent") or reaction.phase == "ask":
             yield _answer_line(line, reaction)
-    yield _verdict_line(line, point, form, verdict, facts)
+    if not isinstance(point, LlmChunk):  # there are thousands in a reply, and the answers say it all
+        yield _verdict_line(line, point, form, verdict, facts)
     for notice in verdict.notices:
         yield line(step="notice", handler=notice.handler, reason=notice.message, data={"key": notice.key})
+
+
+def question_record(point: Point, form: HookForm | None, action: str, at: float, question: Question) -> Record:
+    """The line that says that a person is asked now."""
+    first, request = question.doubts[0], question.request
+    return _line_of(point, form, action, at)(
+        step="enter",
+        handler=first.handler,
+        kind=first.kind,
+        phase="ask",
+        reason=request.reason,
+        data={"tool_name": request.tool_name, "arguments": _shortened(request.arguments), "digest": request.digest},
+    )
 
 
 def effect_data(effect: Effect) -> dict[str, Any]:
@@ -49,14 +69,14 @@ def effect_data(effect: Effect) -> dict[str, Any]:
     return {"kind": effect.kind, **_said(effect)}
 
 
-def _line_of(point: Point, form: HookForm | None, verdict: Verdict, at: float) -> Callable[..., Record]:
+def _line_of(point: Point, form: HookForm | None, action: str, at: float) -> Callable[..., Record]:
     """Makes a line with what all lines of one judgement have in common."""
     context = point.context
     wire_name, call_id = (point.tool_name, point.call_id) if isinstance(point, ToolCall | ToolResult) else ("", "")
     return partial(
         Record,
         at=at,
-        action=verdict.action,
+        action=action,
         stage=point.stage,
         mount=context.mount,
         workspace=context.workspace,
@@ -71,16 +91,24 @@ def _line_of(point: Point, form: HookForm | None, verdict: Verdict, at: float) -
 
 
 def _answer_line(line: Callable[..., Record], reaction: Reaction) -> Record:
+    data: dict[str, Any] = {}
+    if reaction.phase == "check":
+        data["effects"] = [effect_data(effect) for effect in reaction.effects]
+    if reaction.failure is not None:
+        data["failure"] = reaction.failure
+    if reaction.changes is not None:
+        data["changes"] = _bounded(reaction.changes)
+    step: Step = reaction.answer if reaction.answer in ("failed", "not_reached") else "answer"
     return line(
-        step="failed" if reaction.answer == "failed" else "answer",
+        step=step,
         handler=reaction.handler,
         kind=reaction.kind,
         phase=reaction.phase,
-        answer=reaction.answer,
+        answer="" if step == "not_reached" else reaction.answer,
         outcome="observed" if reaction.mode == "observe" else "",
         reason=reaction.reason or "",
         duration_ms=reaction.duration_ms,
-        data={"effects": [effect_data(effect) for effect in reaction.effects]},
+        data=data,
     )
 
 
@@ -118,6 +146,8 @@ def _payload(point: Point, form: HookForm | None) -> dict[str, Any]:
 
 def _added(verdict: Verdict) -> dict[str, Any]:
     added: dict[str, Any] = {}
+    if verdict.outcome == "patched" and verdict.body is None:
+        added["patched"] = _shortened(verdict.arguments if verdict.text is None else verdict.text)
     if verdict.annotations:
         added["annotations"] = [_annotation_data(annotation) for annotation in verdict.annotations]
     if verdict.reminders:
@@ -137,6 +167,20 @@ def _annotation_data(annotation: Annotation) -> dict[str, Any]:
 def _said(value: Effect | Annotation | Reminder) -> dict[str, Any]:
     """The fields of one of these flat values that say something; `asdict` would look through their texts too."""
     return {name: said for name in type(value).__slots__ if (said := getattr(value, name)) is not None}
+
+
+def _bounded(changes: JsonObject) -> dict[str, Any]:
+    """What changed, each side as it is when it is small, else as the text of it with its middle left out."""
+    told = list(changes.items())[:CHANGES_KEPT]
+    return {name: {side: _readable(value) for side, value in sides.items()} for name, sides in told}
+
+
+def _readable(value: Any) -> Any:
+    if not isinstance(value, dict | list):
+        return _shortened(value)
+    short = _shortened(value)
+    text = json.dumps(short, ensure_ascii=False, default=repr)
+    return short if len(text) <= PAYLOAD_CHARS else _cut(text)
 
 
 def _shortened(value: Any, depth: int = 0) -> Any:
