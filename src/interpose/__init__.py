@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from interpose.assembly.middleware import default_middleware
-    from interpose.assembly.protection import LoadedPolicy, load_policy, protect
+    from interpose.assembly.protection import LoadedPolicy, load_policy, open_approvals, protect
     from interpose.contracts.decisions import Cancel, Continue, Patch, Unknown
     from interpose.contracts.errors import Refused
     from interpose.contracts.handlers import ShapeHandler
@@ -49,6 +49,7 @@ _HOMES = {
     "Unknown": "interpose.contracts.decisions",
     "default_middleware": "interpose.assembly.middleware",
     "load_policy": "interpose.assembly.protection",
+    "open_approvals": "interpose.assembly.protection",
     "on": "interpose.stages.front",
     "protect": "interpose.assembly.protection",
 }

@@ -238,8 +238,20 @@ def test_the_journal_tells_the_question_and_who_answered(
     assert {first.action, second.action} == {derived_id("a", "s1", "c1")}
     assert (first.step, first.handler, first.outcome, first.phase) == ("notice", "guard.x", "waiting", "ask")
     assert question.id in first.reason
-    assert "odd" in first.reason
+    assert "odd" not in first.reason  # the policy's own line says it
+    assert first.data["input"] == {"command": "ls"}
     assert (second.step, second.handler, second.answer) == ("answer", "terminal of up", "continue")
+
+
+def test_a_question_of_no_handler_has_its_reason_in_the_journal(
+    approvals: SqliteApprovals, journal: MemoryJournal
+) -> None:
+    """Nobody else tells it; silence is told, too."""
+    approvals.ask(request(reason="it publishes"), timeout_s=0.01)
+
+    first, second = journal.records
+    assert first.reason.endswith("it publishes")
+    assert (second.answer, "nobody answered in time" in second.reason) == ("cancel", True)
 
 
 def test_somebody_is_there_only_while_a_terminal_watches(

@@ -14,15 +14,17 @@ from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, Self, TypeVar, cast
 
 from interpose.assembly.binding import Binding
-from interpose.assembly.folders import Folders, canonical_root
+from interpose.assembly.folders import Folders, canonical_root, user_folders
 from interpose.assembly.runtime import Runtime
 from interpose.chain.chain import Chain
 from interpose.concerns.policy.middleware import PolicyMiddleware
 from interpose.contracts.errors import ConfigError, MisuseError, Refused
-from interpose.contracts.ports import Policy
+from interpose.contracts.ports import Approvals, Policy
 from interpose.contracts.stages import Context, ToolCall, ToolResult
 from interpose.contracts.verdict import Refusal, Verdict
+from interpose.kernel.clock import SystemClock
 from interpose.kernel.ids import random_id
+from interpose.trust.approvals import SqliteApprovals
 
 _log = logging.getLogger("interpose")
 
@@ -73,27 +75,42 @@ class LoadedPolicy:
 
 
 def load_policy(
-    folder: str | os.PathLike[str] | None = None, *, agent: str | None = "process", watch_loops: bool = False
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    agent: str | None = "process",
+    watch_loops: bool = False,
+    approvals: Approvals | None = None,
 ) -> LoadedPolicy:
     """The policy of the project that `folder` (default: the current one) belongs to.
 
     `watch_loops` also refuses equal calls that are repeated within seconds, as it is done for agents; leave it off
-    for a program that is none.
+    for a program that is none. What no rule can tell is refused, unless `approvals` (`interpose.open_approvals()`, or a
+    port of your own) says who may be asked: then the call waits for the answer.
     Raises StorageError when the state folder cannot be used, ConfigError for a bad setting and when `folder` is none;
     a hook file with mistakes does not raise: they are logged as warnings, and `LoadedPolicy.problems` holds them.
     """
     start = Path(folder) if folder is not None else Path.cwd()
     if not start.is_dir():
         raise ConfigError(str(start), "is not a folder", "name a project's folder")
-    runtime = Runtime.open(watch_loops=watch_loops)
+    runtime = Runtime.open(watch_loops=watch_loops, asks=False, asked=approvals)
     return LoadedPolicy(runtime, canonical_root(start), cwd=str(start.resolve()), agent=agent)
 
 
-def load_policy_from(folders: Folders, folder: Path, *, agent: str | None = "process") -> LoadedPolicy:
+def load_policy_from(
+    folders: Folders, folder: Path, *, agent: str | None = "process", approvals: Approvals | None = None
+) -> LoadedPolicy:
     """As `load_policy`, with the user's folders given."""
-    return LoadedPolicy(
-        Runtime.open(folders, watch_loops=False), canonical_root(folder), cwd=str(folder.resolve()), agent=agent
-    )
+    runtime = Runtime.open(folders, watch_loops=False, asks=False, asked=approvals)
+    return LoadedPolicy(runtime, canonical_root(folder), cwd=str(folder.resolve()), agent=agent)
+
+
+def open_approvals() -> SqliteApprovals:
+    """A person is asked at a terminal that shows questions: `interpose up`, or `interpose approvals watch`.
+
+    For `load_policy(approvals=…)` and `PermissionMiddleware(consent=ApprovalsConsent(…))`. It keeps the state open
+    until `close()`. Raises StorageError when the state folder cannot be used.
+    """
+    return SqliteApprovals(user_folders().state_db, clock=SystemClock())
 
 
 def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None = None) -> Callable[P, R]:

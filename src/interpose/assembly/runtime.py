@@ -11,7 +11,7 @@ from interpose.assembly.lineup import agents_lineup
 from interpose.assembly.settings import LOOPBACK, Settings, load_settings
 from interpose.assembly.upstreams import targets
 from interpose.assembly.workspaces import Parts, Workspaces
-from interpose.contracts.ports import Journal
+from interpose.contracts.ports import Approvals, Journal
 from interpose.gateway.app import Gateway
 from interpose.gateway.metrics import MeteredJournal, Metrics
 from interpose.gateway.settings import LOOPBACK_HOSTS, GatewaySettings, Upstreams
@@ -51,12 +51,15 @@ class Runtime:
         listener: Callable[[Sequence[bytes]], None] | None = None,
         watch_loops: bool = True,
         metrics: Metrics | None = None,
+        asks: bool = True,
+        asked: Approvals | None = None,
     ) -> Self:
         """Opens journal and state under `folders`.
 
         `listener` is told each record, packed and masked, on a thread of its own; what it raises changes nothing.
         `watch_loops` off leaves the loop guard out, for programs that are no agents. `metrics` count what is
-        journalled.
+        journalled. What no handler can tell is put to a person at a terminal that shows questions, unless `asks` is
+        off; `asked`, where it is given, is asked in any case.
         Raises StorageError when the state folder or a file in it cannot be used, ConfigError for a bad setting.
         """
         folders = folders or user_folders()
@@ -72,9 +75,27 @@ class Runtime:
         approvals = SqliteApprovals(folders.state_db, clock=clock, journal=journal)
         off = frozenset(settings.file.guards.off) | (frozenset() if watch_loops else {LOOP_ID})
         lineup = agents_lineup(folders, protection, journal, clock, off=off)
-        workspaces = Workspaces(Parts(folders=folders, journal=journal, clock=clock, pause=pause, lineup=lineup))
+        parts = Parts(
+            folders=folders,
+            journal=journal,
+            clock=clock,
+            pause=pause,
+            lineup=lineup,
+            approvals=asked or (approvals if asks else None),
+            ask_timeout_s=settings.file.gateway.ask_timeout_s,
+        )
         return cls(
-            folders, settings, clock, stored, journal, launches, pause, protection, approvals, workspaces, metrics
+            folders,
+            settings,
+            clock,
+            stored,
+            journal,
+            launches,
+            pause,
+            protection,
+            approvals,
+            Workspaces(parts),
+            metrics,
         )
 
     def gateway(self, *, host: str = "127.0.0.1", parent_pid: int | None = None) -> Gateway:

@@ -9,7 +9,7 @@ from interpose.assembly.folders import PROJECT_FOLDER, Folders
 from interpose.assembly.lineup import MakeLineup
 from interpose.contracts.effects import Registration
 from interpose.contracts.journal import Record, Step
-from interpose.contracts.ports import Clock, Journal, Pause
+from interpose.contracts.ports import Approvals, Clock, Journal, Pause
 from interpose.contracts.stages import Point, Stage
 from interpose.contracts.verdict import Verdict
 from interpose.effects.contract import MiddlewareContract, create_middleware
@@ -26,13 +26,15 @@ RELOAD_CHECK_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What every policy is made with."""
+    """What every policy is made with. Without `approvals` nobody is asked."""
 
     folders: Folders
     journal: Journal
     clock: Clock
     pause: Pause
     lineup: MakeLineup
+    approvals: Approvals | None
+    ask_timeout_s: float
 
 
 class WorkspacePolicy:
@@ -56,6 +58,8 @@ class WorkspacePolicy:
             clock=parts.clock,
             pause=parts.pause,
             validation=lineup.validation,
+            approvals=parts.approvals,
+            ask_timeout_s=parts.ask_timeout_s,
         )
         self._lock = threading.Lock()
         self._generation = 0

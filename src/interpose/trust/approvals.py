@@ -25,6 +25,9 @@ POLL_S: Final = 0.1
 BEAT_S: Final = 1.5
 """How often a watcher says that it is there."""
 
+GLIMPSE_CHARS: Final = 200
+"""How much of a command the journal's line about a question keeps."""
+
 CLOSE_S: Final = 1.0
 """How long closing waits for those who ask to take back their questions."""
 
@@ -218,7 +221,7 @@ class SqliteApprovals:
                 call_id=question.call_id,
                 handler=question.handler if question.state == "waiting" else question.who or question.handler,
                 phase="ask",
-                data={"question": question.id, "digest": question.digest},
+                data={"question": question.id, "digest": question.digest, "input": _glimpse(question)},
                 **fields,
             )
         )
@@ -258,18 +261,25 @@ class Watch:
 
 
 def _asked(question: Question, timeout_s: float) -> str:
-    why = f": {question.reason}" if question.reason else ""
-    return f"a person is asked, {timeout_s:.0f} s long ({question.id}){why}"
+    # A handler's own reason stands in the line of the policy that asks.
+    why = f": {question.reason}" if question.reason and not question.handler else ""
+    return f"{question.id} waits for a person's yes, {timeout_s:g} s long{why}"
 
 
 def _answered(question: Question) -> str:
     match question.state:
         case "allowed":
-            return f"a person said yes to {question.id}"
+            return f"yes to {question.id}"
         case "denied":
-            return f"a person said no to {question.id}"
+            return f"no to {question.id}"
         case _:
             return f"{question.id} {question.ending}"
+
+
+def _glimpse(question: Question) -> dict[str, str]:
+    """Enough of the call for a line of the journal."""
+    command = question.arguments.get("command")
+    return {"command": command[:GLIMPSE_CHARS]} if isinstance(command, str) else {}
 
 
 def _lost(question: Question) -> Question:

@@ -144,10 +144,10 @@ class QuestionStore:
 
     def _free_id(self) -> str:
         for length in (4, 4, 4, 8, 12):
-            question_id = random_id("q-", length)
+            question_id = _short_id(length)
             if not self._database.query("SELECT 1 FROM questions WHERE id = ?", (question_id,)):
                 return question_id
-        return random_id("q-", 16)
+        return _short_id(16)
 
     def _clean(self, now: float) -> None:
         self._database.execute("DELETE FROM questions WHERE state <> 'waiting' AND settled_at < ?", (now - KEPT_S,))
@@ -156,6 +156,10 @@ class QuestionStore:
             "ORDER BY settled_at DESC LIMIT -1 OFFSET ?)",
             (KEPT_MAX,),
         )
+
+
+def _short_id(length: int) -> str:
+    return "q-" + random_id("", length + 2)[2:]  # without the moment, which makes ids of one minute look alike
 
 
 def _question(row: Row, path: Path) -> Question:
