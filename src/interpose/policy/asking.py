@@ -4,6 +4,7 @@ Knows: doubts, the port `Approvals`, what an answer means, which yes still holds
 Does not know: where the person sees it.
 """
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -78,13 +79,13 @@ class Asking:
         )
         return Question(call, request, doubts)
 
-    def ask(self, question: Question) -> Asked:
-        """What the person says; waits for it in this thread."""
+    def ask(self, question: Question, *, given_up: threading.Event | None = None) -> Asked:
+        """What the person says; waits for it in this thread. `given_up` takes the question back."""
         approvals = self._approvals
         assert approvals is not None  # noqa: S101 - without it there is no question
         doubts, request = question.doubts, question.request
         try:
-            answer = approvals.ask(request, timeout_s=self._timeout_s)
+            answer = approvals.ask(request, timeout_s=self._timeout_s, given_up=given_up)
         except Exception as error:  # noqa: BLE001 - whoever asks the person failed: closed
             return _refused(doubts, f" and asking a person failed ({fault_line(error)})", asked=True)
         if answer is True:
@@ -97,8 +98,12 @@ class Asking:
         return Asked(Refusal(doubts[0].handler, reason), _reaction(doubts, "cancel", "a person said no", 0.0))
 
     async def ask_async(self, question: Question) -> Asked:
-        """As `ask`, from an event loop: a thread waits."""
-        return await in_thread(lambda: self.ask(question))
+        """As `ask`, from an event loop: a thread waits. Cancelling takes the question back."""
+        given_up = threading.Event()
+        try:
+            return await in_thread(lambda: self.ask(question, given_up=given_up))
+        finally:
+            given_up.set()
 
 
 def timed(asked: Asked, waited_s: float) -> Asked:

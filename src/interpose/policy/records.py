@@ -27,7 +27,7 @@ from interpose.policy.asking import Question
 PAYLOAD_CHARS = 2_000
 """How much of a payload a line keeps; the rest is told by its length."""
 
-CHANGES_KEPT = 50
+CHANGES_KEPT = 20
 """How many changed fields of one patch are told."""
 
 PAYLOAD_DEPTH = 20
