@@ -1,16 +1,18 @@
 """Everything that runs in one process, opened together and closed together."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
 from interpose.assembly.folders import Folders, user_folders
+from interpose.assembly.handlers import Shapes
 from interpose.assembly.lineup import agents_lineup
 from interpose.assembly.settings import LOOPBACK, Settings, load_settings
 from interpose.assembly.upstreams import targets
 from interpose.assembly.workspaces import Parts, Workspaces
+from interpose.contracts.handlers import ShapeHandler
 from interpose.contracts.ports import Approvals, Journal
 from interpose.gateway.app import Gateway
 from interpose.gateway.metrics import MeteredJournal, Metrics
@@ -39,6 +41,7 @@ class Runtime:
     pause: SqlitePause
     protection: SqliteProtectionStore
     approvals: SqliteApprovals
+    shapes: Shapes
     workspaces: Workspaces
     metrics: Metrics
 
@@ -53,13 +56,15 @@ class Runtime:
         metrics: Metrics | None = None,
         asks: bool = True,
         asked: Approvals | None = None,
+        handlers: Iterable[ShapeHandler] = (),
     ) -> Self:
         """Opens journal and state under `folders`.
 
         `listener` is told each record, packed and masked, on a thread of its own; what it raises changes nothing.
         `watch_loops` off leaves the loop guard out, for programs that are no agents. `metrics` count what is
         journalled. What no handler can tell is put to a person at a terminal that shows questions, unless `asks` is
-        off; `asked`, where it is given, is asked in any case.
+        off; `asked`, where it is given, is asked in any case. `handlers` shape in every workspace, with those of the
+        user's own files, which are read when the first policy or a gateway is made.
         Raises StorageError when the state folder or a file in it cannot be used, ConfigError for a bad setting.
         """
         folders = folders or user_folders()
@@ -83,6 +88,7 @@ class Runtime:
             lineup=lineup,
             approvals=asked or (approvals if asks else None),
             ask_timeout_s=settings.file.gateway.ask_timeout_s,
+            shapes=Shapes(handlers, settings.file.handlers.files, folders, journal, clock),
         )
         return cls(
             folders,
@@ -94,6 +100,7 @@ class Runtime:
             pause,
             protection,
             approvals,
+            parts.shapes,
             Workspaces(parts),
             metrics,
         )
@@ -102,8 +109,9 @@ class Runtime:
         """A gateway over these parts, for a server at `host`; it opens its connections when the server starts it.
 
         `parent_pid` makes it one of several workers of that process. Raises ConfigError when a key or a file that the
-        settings name is not there.
+        settings name is not there, or gives no handler.
         """
+        self.shapes.table()
         told = gateway_settings(self.settings, host=host)
         return Gateway(
             replace(told, process_id=parent_pid, closes_connections=parent_pid is not None),

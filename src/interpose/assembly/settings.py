@@ -48,12 +48,19 @@ class GuardSection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     off: list[str] = []
 
 
+class HandlerSection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`[handlers]`: Python files of the user's own whose shape handlers judge in every workspace."""
+
+    files: list[str] = []
+
+
 class File(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The whole of `config.toml`, but for the tables under `[upstreams]`."""
 
     gateway: GatewaySection = msgspec.field(default_factory=GatewaySection)
     upstreams: UpstreamSection = msgspec.field(default_factory=UpstreamSection)
     guards: GuardSection = msgspec.field(default_factory=GuardSection)
+    handlers: HandlerSection = msgspec.field(default_factory=HandlerSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +153,7 @@ def _convert(tree: dict[str, Any], where: str) -> File:
     except msgspec.ValidationError as error:
         gateway = ", ".join(f"gateway.{name}" for name in GatewaySection.__struct_fields__)
         own = ", ".join(f"upstreams.{name}" for name in OWN_NAMES)
-        possible = f"possible: {gateway}, {own}, guards.off, and tables such as [upstreams.local]"
+        possible = f"possible: {gateway}, {own}, guards.off, handlers.files, and tables such as [upstreams.local]"
         raise ConfigError(where, f"{error}; {possible}", "see `interpose config show`") from error
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interpose.assembly.folders import PROJECT_FOLDER, Folders
+from interpose.assembly.handlers import Shapes, project_fault
 from interpose.assembly.lineup import MakeLineup
 from interpose.contracts.effects import Registration
 from interpose.contracts.journal import Record, Step
@@ -16,6 +17,7 @@ from interpose.effects.contract import MiddlewareContract, create_middleware
 from interpose.effects.diagnostics import Diagnostic, HookFailed, Notices
 from interpose.guards.canary import CANARY_ID
 from interpose.policy.judgement import EffectPolicy
+from interpose.stages.table import StageTable
 from interpose.userhooks.issues import Issue
 from interpose.userhooks.loading import HookFile, LoadedHooks, load_user_hooks, signature
 
@@ -35,6 +37,7 @@ class Parts:
     lineup: MakeLineup
     approvals: Approvals | None
     ask_timeout_s: float
+    shapes: Shapes
 
 
 class WorkspacePolicy:
@@ -60,6 +63,7 @@ class WorkspacePolicy:
             validation=lineup.validation,
             approvals=parts.approvals,
             ask_timeout_s=parts.ask_timeout_s,
+            shapes=parts.shapes.table(),
         )
         self._lock = threading.Lock()
         self._generation = 0
@@ -68,6 +72,9 @@ class WorkspacePolicy:
         self._checked = time.monotonic()
         self._issues: tuple[Issue, ...] = ()
         self._loaded = self._load(None)
+        fault = project_fault(root) if root is not None else None
+        if fault is not None:
+            self._write("problem", str(fault))
         for registration in lineup.after:  # behind the user hooks, whose place is where they were first published
             self._engine.register_hook(registration)
 
@@ -92,6 +99,11 @@ class WorkspacePolicy:
     def guards(self) -> tuple[str, ...]:
         """Their ids."""
         return tuple(registration.id for registration in self.own)
+
+    @property
+    def shapes(self) -> StageTable:
+        """The shape handlers that judge here."""
+        return self._policy.shapes
 
     @property
     def engine(self) -> MiddlewareContract:

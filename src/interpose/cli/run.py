@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from interpose.assembly.folders import canonical_root
+from interpose.assembly.handlers import project_fault
 from interpose.assembly.presence import find_gateway
 from interpose.assembly.runtime import Runtime
 from interpose.cli.output import console, in_force
@@ -42,6 +43,9 @@ def run_command(*, own_port: bool, quiet: bool, command: tuple[str, ...]) -> int
     the agent's own files, and ends with the agent's exit code.
     """
     words = list(command)
+    fault = project_fault(canonical_root(Path.cwd()))
+    if fault is not None:
+        raise fault
     with Runtime.open() as runtime, _reached(runtime, words, own_port=own_port) as reached:
         settings = settings_dir(runtime.folders.agents, os.environ)
         pointing = point(words, reached.base_url, os.environ, settings)
