@@ -118,9 +118,10 @@ def watch() -> None:
     if not may_prompt():
         raise click.UsageError("`interpose approvals watch` does not work on this system: use approve and deny")
     out = console()
-    with _opened() as approvals, suppress(KeyboardInterrupt):
+    with _opened() as approvals, suppress(KeyboardInterrupt), approvals.watching("approvals watch") as watching:
+        watching.beat()
         out.print("calls that wait for your yes appear here (Ctrl-C ends)", style="dim")
-        Prompt(approvals, SystemClock(), out, Typed(sys.stdin.fileno()), place="approvals watch").run()
+        Prompt(approvals, SystemClock(), out, Typed(sys.stdin.fileno()), watching).run()
 
 
 @contextmanager

@@ -80,30 +80,29 @@ class Prompt:
         clock: Clock,
         out: Console,
         typed: Typed,
+        watch: Watch,
         *,
-        place: str,
         feed: Feed | None = None,
     ) -> None:
-        """`place` says in the journal where a person answered; `feed` is kept quiet while a question stands there."""
+        """`watch` is told that somebody is there; `feed` is kept quiet while a question stands there."""
         self._approvals = approvals
         self._clock = clock
         self._out = out
         self._typed = typed
-        self._place = place
+        self._watch = watch
         self._feed = feed
         self._stopped = threading.Event()
         self._unreadable: str | None = None
 
     def run(self) -> None:
         """Asks until it is stopped or the terminal is closed."""
-        with self._approvals.watching(self._place) as watch:
-            while not self._stopped.is_set() and not self._typed.is_closed:
-                try:
-                    self._look(watch)
-                    self._unreadable = None
-                except StorageError as error:
-                    self._complain(str(error))
-                self._stopped.wait(POLL_S)
+        while not self._stopped.is_set() and not self._typed.is_closed:
+            try:
+                self._look()
+                self._unreadable = None
+            except StorageError as error:
+                self._complain(str(error))
+            self._stopped.wait(POLL_S)
         if self._typed.is_closed:
             self._out.print("no more input here, so no more questions", style="note")
 
@@ -111,24 +110,24 @@ class Prompt:
         """Ends `run` within a tenth of a second; a question that stands there goes on waiting."""
         self._stopped.set()
 
-    def _look(self, watch: Watch) -> None:
+    def _look(self) -> None:
         seen: tuple[int, int] | None = None
         looked = 0.0
         while not self._stopped.is_set() and not self._typed.is_closed:
             if not self._typed.is_ours:
-                watch.leave()
+                self._watch.leave()
                 return
-            watch.beat()
+            self._watch.beat()
             version, now = self._approvals.version(), self._clock.monotonic()
             if version != seen or now - looked >= LOOK_S:
                 seen, looked = version, now
                 if waiting := self._approvals.waiting():
-                    self._ask(waiting[0], len(waiting), watch)
+                    self._ask(waiting[0], len(waiting))
                     seen = None
                     continue
             self._typed.line(POLL_S)  # whatever it is, it answers nothing
 
-    def _ask(self, question: Question, count: int, watch: Watch) -> None:
+    def _ask(self, question: Question, count: int) -> None:
         if self._feed is not None:
             self._feed.hold()
         try:
@@ -136,16 +135,16 @@ class Prompt:
             block = question_block(question, now=self._clock.now(), width=self._out.width, place=(1, count))
             self._out.print(block, end="")
             self._say_what_to_type("")
-            self._await(question, watch)
+            self._await(question)
         finally:
             if self._feed is not None:
                 self._feed.release()
 
-    def _await(self, question: Question, watch: Watch) -> None:
+    def _await(self, question: Question) -> None:
         seen: tuple[int, int] | None = None
         looked = 0.0
         while not self._stopped.is_set() and not self._typed.is_closed and self._typed.is_ours:
-            watch.beat()
+            self._watch.beat()
             version, now = self._approvals.version(), self._clock.monotonic()
             if version != seen or now - looked >= LOOK_S:
                 seen, looked = version, now
@@ -167,7 +166,7 @@ class Prompt:
 
     def _answer(self, question: Question, *, yes: bool) -> None:
         try:
-            self._approvals.answer(question.id, question.digest, yes=yes, who=self._place)
+            self._approvals.answer(question.id, question.digest, yes=yes, who=self._watch.place)
         except StorageError:
             raise
         except InterposeError as error:  # somebody else was quicker

@@ -25,6 +25,7 @@ from interpose.cli.terminal import Prompt, Typed, may_prompt, prompting
 from interpose.contracts.errors import ConfigError
 from interpose.gateway.workers import WorkerPool
 from interpose.launch.pointing import hint_lines
+from interpose.trust.approvals import Watch
 
 JUDGED = "Anthropic messages, OpenAI chat completions and responses, and Gemini are judged"
 
@@ -60,7 +61,10 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
             _stop_signals() as stopped,
             nullcontext() if number == 1 else followed(runtime, feed),
             serving(runtime, host=gateway.host, port=wanted, workers=number) as server,
+            runtime.approvals.watching("terminal of up") if asks else nullcontext() as watching,
         ):
+            if watching is not None:
+                watching.beat()
             announce(runtime.folders, Presence(os.getpid(), server.url, __version__))
             feed.start(server.url, root, f"{server.url}/l/{secret}")
             if not as_json:
@@ -68,7 +72,7 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
             if gateway.host not in LOOPBACK:
                 feed.say(f"listens at {gateway.host}, beyond this machine, for launches and clients with a token only")
             try:
-                with _questions(runtime, out, feed) if asks else nullcontext():
+                with _questions(runtime, out, feed, watching) if watching else nullcontext():
                     stopped.wait()
             finally:
                 withdraw(runtime.folders, os.getpid())
@@ -77,10 +81,10 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
         feed.say("stopped")
 
 
-def _questions(runtime: Runtime, out: Console, feed: Feed) -> AbstractContextManager[None]:
+def _questions(runtime: Runtime, out: Console, feed: Feed, watching: Watch) -> AbstractContextManager[None]:
     """Asks at this terminal what this gateway, its workers, programs and other gateways want to know."""
     typed = Typed(sys.stdin.fileno())
-    return prompting(Prompt(runtime.approvals, runtime.clock, out, typed, place="terminal of up", feed=feed))
+    return prompting(Prompt(runtime.approvals, runtime.clock, out, typed, watching, feed=feed))
 
 
 @contextmanager

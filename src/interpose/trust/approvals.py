@@ -232,14 +232,14 @@ class SqliteApprovals:
 
 
 class Watch:
-    """One terminal that shows questions. Its owner's thread calls it."""
+    """One terminal that shows questions; `place` is what people call it. One thread at a time calls it."""
 
     def __init__(self, store: QuestionStore, clock: Clock, pid: int, mark: str, place: str) -> None:
         self._store = store
         self._clock = clock
         self._pid = pid
         self._mark = mark
-        self._place = place
+        self.place = place
         self._last = float("-inf")
 
     def beat(self) -> None:
@@ -257,7 +257,7 @@ class Watch:
             self._last = float("-inf")
 
     def _watcher(self) -> Watcher:
-        return Watcher(self._pid, self._mark, self._place, self._clock.now())
+        return Watcher(self._pid, self._mark, self.place, self._clock.now())
 
 
 def _asked(question: Question, timeout_s: float) -> str:
