@@ -174,7 +174,11 @@ class _Progress:
             self._tools.emit(
                 BudgetExceeded(registration.id, hook, elapsed_ms, reading.budget_ms, reading.warn, reading.stats)
             )
-        self._take(Emission(registration, effects, unknown, None, elapsed_ms))
+        emission = Emission(registration, effects, unknown, None, elapsed_ms)
+        if effects:
+            self._take(emission)
+            return
+        self._emissions.append(emission)
 
     def failed(self, registration: Registration, error: BaseException, elapsed_ms: float) -> None:
         failure = failure_text(error)

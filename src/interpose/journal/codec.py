@@ -34,6 +34,13 @@ def _column_type(name: str, kind: object) -> object:
     return float if kind is float else str
 
 
+def _said_otherwise(value: object) -> Json:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return guarded(lambda: repr(value), failure=lambda _: f"<{type(value).__name__}>")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_said_otherwise)
 _Columns = msgspec.defstruct(
     "_Columns", [(field.name, _column_type(field.name, field.type)) for field in fields(Record)]
 )
@@ -46,7 +53,7 @@ def pack(record: Record) -> bytes:
     """
     try:
         if math.isfinite(record.at) and math.isfinite(record.duration_ms):
-            return _encode(record)
+            return _ENCODER.encode(record)
     except Exception as error:  # noqa: BLE001 - anybody's values; open: the record is kept in words that JSON has
         return _encode_leniently(record, fault_line(error))
     return _encode_leniently(record, "a time is not finite")
@@ -116,17 +123,15 @@ def _suspicious(rows: Sequence[Row]) -> bool:
     return may_hold_secrets("\n".join(texts))
 
 
-def _encode(record: Record) -> bytes:
-    return _ENCODER.encode(record)
-
-
 def _encode_leniently(record: Record, because: str) -> bytes:
     texts: dict[str, Any] = {name: _plain(str(getattr(record, name))) for name in _TEXTS}
     data = guarded(
         lambda: _plain(record.data),
         failure=lambda failure: {"unreadable": _plain(fault_line(failure)), "because": _plain(because)},
     )
-    return _encode(replace(record, at=_number(record.at), duration_ms=_number(record.duration_ms), data=data, **texts))
+    return _ENCODER.encode(
+        replace(record, at=_number(record.at), duration_ms=_number(record.duration_ms), data=data, **texts)
+    )
 
 
 def _plain(value: Any, depth: int = 0) -> Json:
@@ -141,15 +146,6 @@ def _plain(value: Any, depth: int = 0) -> Json:
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item, depth + 1) for item in value]
     return _plain(_said_otherwise(value))
-
-
-def _said_otherwise(value: object) -> Json:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return guarded(lambda: repr(value), failure=lambda _: f"<{type(value).__name__}>")
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_said_otherwise)
 
 
 def _masked_line(line: bytes) -> bytes:

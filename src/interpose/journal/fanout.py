@@ -58,7 +58,8 @@ class ListeningJournal:
         self._limit = limit
         self._hand_over_s = hand_over_s
         self._missed = 0
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._waiting: list[Record] = []
         self._accepted = 0
         self._heard = 0
@@ -75,7 +76,7 @@ class ListeningJournal:
     def write(self, record: Record) -> None:
         """Takes one record. Never raises and never waits for the listener."""
         self._inner.write(record)
-        with self._changed:
+        with self._lock:
             if self._closing or self._accepted - self._heard > self._limit:  # one is being shown
                 self._missed += 1
                 return

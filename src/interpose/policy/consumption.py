@@ -92,19 +92,7 @@ def merge(sync: HookResult, later: HookResult) -> HookResult:
 
 def reactions(result: HookResult) -> tuple[Reaction, ...]:
     """Every registration that ran, in order, in the journal's words."""
-    return tuple(
-        Reaction(
-            handler=emission.registration.id,
-            kind=emission.registration.kind,
-            phase="check",
-            answer=_answer(emission),
-            mode=emission.registration.mode,
-            effects=emission.effects,
-            reason=_reason(emission),
-            duration_ms=emission.elapsed_ms,
-        )
-        for emission in result.emissions
-    )
+    return tuple([_reaction(emission) for emission in result.emissions])
 
 
 def _told(emissions: tuple[Emission, ...]) -> _Told:
@@ -185,6 +173,21 @@ def _tool_choice(told: _Told) -> ToolChoice | None:
         if isinstance(effect, RequireTool):
             required = ToolChoice("required", effect.tool_name)
     return required
+
+
+def _reaction(emission: Emission) -> Reaction:
+    registration = emission.registration
+    is_silent = not emission.effects and emission.unknown is None and emission.failure is None
+    return Reaction(
+        registration.id,
+        registration.kind,
+        "check",
+        "continue" if is_silent else _answer(emission),
+        registration.mode,
+        emission.effects,
+        None if is_silent else _reason(emission),
+        emission.elapsed_ms,
+    )
 
 
 def _answer(emission: Emission) -> Answer:
