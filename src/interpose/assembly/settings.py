@@ -1,6 +1,6 @@
 """Settings: defaults, then the user's `config.toml`, then the environment. Keys are strict.
 
-A project has no settings of its own here: a repository must not be able to send a user's key elsewhere.
+A project's file is not read here (`project.py`): a repository must not be able to send a user's key elsewhere.
 """
 
 import os

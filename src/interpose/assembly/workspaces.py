@@ -8,6 +8,7 @@ from pathlib import Path
 from interpose.assembly.folders import PROJECT_FOLDER, Folders
 from interpose.assembly.handlers import Shapes, project_fault
 from interpose.assembly.lineup import MakeLineup
+from interpose.assembly.project import project_settings
 from interpose.contracts.effects import Registration
 from interpose.contracts.journal import Record, Step
 from interpose.contracts.ports import Approvals, Clock, Journal, Pause
@@ -55,6 +56,7 @@ class WorkspacePolicy:
         self._engine: MiddlewareContract = create_middleware(
             rules=lineup.rules, registrations=lineup.before, owners=(OWNER,), on_diagnostic=self._diagnose
         )
+        own = project_settings(root, ask_timeout_s=parts.ask_timeout_s)
         self._policy = EffectPolicy(
             self._engine,
             journal=parts.journal,
@@ -62,7 +64,7 @@ class WorkspacePolicy:
             pause=parts.pause,
             validation=lineup.validation,
             approvals=parts.approvals,
-            ask_timeout_s=parts.ask_timeout_s,
+            ask_timeout_s=own.ask_timeout_s,
             shapes=parts.shapes.table(),
         )
         self._lock = threading.Lock()
@@ -73,8 +75,8 @@ class WorkspacePolicy:
         self._issues: tuple[Issue, ...] = ()
         self._loaded = self._load(None)
         fault = project_fault(root) if root is not None else None
-        if fault is not None:
-            self._write("problem", str(fault))
+        for problem in (*own.problems, *([str(fault)] if fault else [])):
+            self._write("problem", problem)
         for registration in lineup.after:  # behind the user hooks, whose place is where they were first published
             self._engine.register_hook(registration)
 
