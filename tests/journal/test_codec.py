@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.contracts.journal import Record, StoredRecord
@@ -16,7 +16,6 @@ from interpose.journal.codec import (
     from_row,
     masked,
     pack,
-    rows_without_secrets,
     to_json,
     to_line,
     to_record,
@@ -71,14 +70,14 @@ def test_a_packed_record_is_the_line_that_is_printed(record: Record) -> None:
     assert json.loads(to_line(pack(record), 7)) == to_json(StoredRecord(7, record))
 
 
-@given(st.lists(records | secret_records, max_size=6))
+@settings(max_examples=30)
+@given(st.lists(records | secret_records, max_size=4))
 def test_many_are_masked_as_each_alone_would_be(batch: list[Record]) -> None:
     """Whatever stands beside a record, its secrets are found, and no other record changes for them."""
     lines = [pack(record) for record in batch]
 
     assert [to_record(line) for line in without_secrets(lines)] == [masked(record) for record in batch]
-    assert rows_without_secrets(lines) == [to_row(pack(masked(record))) for record in batch]
-    assert all(KEY not in str(row) and "hunter2" not in str(row) for row in rows_without_secrets(lines))
+    assert all(KEY.encode() not in line and b"hunter2" not in line for line in without_secrets(lines))
 
 
 def test_a_text_that_is_none_costs_no_other_record() -> None:

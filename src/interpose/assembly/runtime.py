@@ -20,7 +20,7 @@ from interpose.gateway.settings import LOOPBACK_HOSTS, GatewaySettings, Upstream
 from interpose.gateway.tracing import open_tracing
 from interpose.guards.loop import LOOP_ID
 from interpose.guards.protection import SqliteProtectionStore
-from interpose.journal.fanout import ListeningJournal
+from interpose.journal.fanout import Relay
 from interpose.journal.sqlite import SqliteJournal
 from interpose.kernel.clock import SystemClock
 from interpose.launch.pause import SqlitePause
@@ -71,9 +71,9 @@ class Runtime:
         settings = settings or load_settings(folders)
         clock = SystemClock()
         metrics = metrics or Metrics()
-        stored = SqliteJournal(folders.journal_db, clock=clock)
-        metered = MeteredJournal(stored, metrics)
-        journal: Journal = ListeningJournal(metered, listener) if listener else metered
+        relay = Relay(listener) if listener else None
+        stored = SqliteJournal(folders.journal_db, clock=clock, relay=relay)
+        journal = MeteredJournal(stored, metrics)
         launches = SqliteLaunches(folders.state_db, clock=clock)
         pause = SqlitePause(folders.state_db, clock=clock)
         protection = SqliteProtectionStore(folders.state_db)
@@ -126,8 +126,6 @@ class Runtime:
     def close(self) -> None:
         """Withdraws what waits for a person, commits what was journalled, and closes the files. Idempotent."""
         self.approvals.close()
-        if isinstance(self.journal, ListeningJournal):
-            self.journal.close()
         self.stored.close()
         self.launches.close()
         self.pause.close()

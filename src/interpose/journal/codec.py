@@ -61,15 +61,11 @@ def pack(record: Record) -> bytes:
 
 def without_secrets(lines: Sequence[bytes]) -> list[bytes]:
     """The packed records with every secret in their texts and their data masked, as the journal stores them."""
-    if not _suspicious(list(map(to_row, lines))):
+    # Most texts of a batch are the same, and each is looked through once.
+    texts = {column for line in lines for column in to_row(line) if type(column) is str}
+    if not may_hold_secrets("\n".join(texts)):
         return list(lines)
     return [_masked_line(line) if may_hold_secrets(line.decode()) else line for line in lines]
-
-
-def rows_without_secrets(lines: Sequence[bytes]) -> list[Row]:
-    """The same as rows: the values of the columns `FIELDS`."""
-    rows = list(map(to_row, lines))
-    return list(map(to_row, without_secrets(lines))) if _suspicious(rows) else rows
 
 
 def to_record(line: bytes) -> Record:
@@ -115,12 +111,6 @@ def _odd_row(line: bytes) -> Row:
     texts = {name: value if isinstance(value := values[name], str) else str(value or "") for name in _TEXTS}
     data = msgspec.json.encode(values["data"]).decode()
     return tuple((values | texts | {"data": data})[name] for name in FIELDS)
-
-
-def _suspicious(rows: Sequence[Row]) -> bool:
-    """Whether any of them may hold a secret. Most texts of a batch are the same, and are searched once."""
-    texts = {column for row in rows for column in row if type(column) is str}
-    return may_hold_secrets("\n".join(texts))
 
 
 def _encode_leniently(record: Record, because: str) -> bytes:
