@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from interpose.catalog.reading import HookForm, read_call
 from interpose.contracts.effects import HookInput, HookResult
@@ -32,8 +31,7 @@ def nothing_validates(_given: HookInput) -> None:
     """Knows no command that proves anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(NamedTuple):
     """A point under judgement: its hook form as proposed, what shape made of it, when it began."""
 
     point: HookPoint
@@ -187,6 +185,7 @@ class EffectPolicy:
         doubts = meaning.doubts if shaping is None else (*shaping.doubts, *meaning.doubts)
         if not doubts or meaning.refusal is not None or (shaping is not None and shaping.refusal is not None):
             return NOTHING_ASKED
+
         call = final_of(case.point, shaping)
         return self._asking.about(call, doubts) if isinstance(call, ToolCall) else NOTHING_ASKED
 

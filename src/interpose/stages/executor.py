@@ -29,6 +29,7 @@ from interpose.stages.registry import STAGE_RULES, StageRule
 
 SLOW_NOTICE: Final = "slow-handler"
 
+_DECISIONS: Final = (Continue, Cancel, Patch, Unknown)
 _WORDS: Final = {"raised": "raised", "too_slow": "too slow", "invalid_answer": "invalid answer", "unreadable": "unread"}
 
 Monotonic: TypeAlias = Callable[[], float]
@@ -144,7 +145,7 @@ async def _ask_async(handler: ShapeHandler, seen: Point) -> Any:
 
 
 def _waits(answer: Any) -> TypeGuard[Awaitable[Any]]:
-    if answer is None or isinstance(answer, Continue | Cancel | Patch | Unknown):
+    if answer is None or isinstance(answer, _DECISIONS):
         return False
     return isawaitable(answer)
 

@@ -20,6 +20,8 @@ MEMO_ENTRIES: Final = 1_024
 MEMO_NAME_CHARS: Final = 512
 """Lookups whose names are longer together are answered and not remembered."""
 
+_TRAFFIC: Final = (LlmChunk, LlmRequest, LlmResponse)
+
 Handlers: TypeAlias = tuple[ShapeHandler, ...]
 _Key: TypeAlias = tuple[Stage, str | None, tuple[str, ...], str | None, str | None]
 
@@ -87,9 +89,13 @@ class StageTable:
         if asked is None:
             return ()
 
-        protocol = point.protocol if isinstance(point, LlmRequest | LlmChunk | LlmResponse) else None
-        name, aliases = (None, ()) if form is None else (form.name, form.aliases)
-        key = (stage, name, aliases, point.context.agent, protocol)
+        agent = point.context.agent
+        if form is not None:
+            key: _Key = (stage, form.name, form.aliases, agent, None)
+        elif isinstance(point, _TRAFFIC):
+            key = (stage, None, (), agent, point.protocol)
+        else:
+            key = (stage, None, (), agent, None)
         known = self._memo.get(key)
         if known is None:
             known = tuple(handler for handler in asked if _matches(handler, key))
