@@ -1,12 +1,12 @@
 """interpose approvals: what waits, and the person's answer, on real terminals."""
 
 import json
-import os
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -25,22 +25,50 @@ pytestmark = pytest.mark.e2e
 WAIT_S = 20.0
 
 
+ASKER = """
+import json, sys, threading
+from pathlib import Path
+from interpose.contracts.digest import call_digest
+from interpose.contracts.ports import ApprovalRequest
+from interpose.kernel.clock import SystemClock
+from interpose.trust.approvals import SqliteApprovals
+
+approvals = SqliteApprovals(Path(sys.argv[1]), clock=SystemClock())
+
+def ask(text, timeout_s):
+    arguments = {"command": text}
+    request = ApprovalRequest("Bash", arguments, call_digest("Bash", arguments), "the program is hidden")
+    print(json.dumps([text, approvals.ask(request, timeout_s=timeout_s)]), flush=True)
+
+for line in sys.stdin:
+    threading.Thread(target=ask, args=json.loads(line)).start()
+approvals.stop()
+"""
+
+
 class Asking:
-    """Calls that wait, asked by this process."""
+    """Calls that wait, asked by a process that started none of those that answer."""
 
     def __init__(self, state_db: Path) -> None:
         self.approvals = SqliteApprovals(state_db, clock=SystemClock())
-        self._threads = ThreadPoolExecutor(4)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", ASKER, str(state_db)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._answers: dict[str, Future[bool | None]] = {}
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def about(self, text: str, timeout_s: float = WAIT_S) -> "tuple[Question, Future[bool | None]]":
         """A question about this command, and the answer to come."""
-        arguments = {"command": text}
-        request = ApprovalRequest("Bash", arguments, call_digest("Bash", arguments), "the program is hidden")
-        answer = self._threads.submit(self.approvals.ask, request, timeout_s=timeout_s)
+        answer: Future[bool | None] = Future()
+        self._answers[text] = answer
+        assert self.process.stdin is not None
+        print(json.dumps([text, timeout_s]), file=self.process.stdin, flush=True)
+        digest = call_digest("Bash", {"command": text})
         end = time.monotonic() + WAIT_S
         while True:
             for question in self.approvals.waiting():
-                if question.digest == request.digest:
+                if question.digest == digest:
                     return question, answer
             assert time.monotonic() < end
             threading.Event().wait(0.01)
@@ -48,7 +76,18 @@ class Asking:
     def close(self) -> None:
         """Takes back what waits."""
         self.approvals.close()
-        self._threads.shutdown()
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(WAIT_S)
+        self._reader.join(WAIT_S)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            text, answer = json.loads(line)
+            self._answers[text].set_result(answer)
 
 
 @pytest.fixture
@@ -235,30 +274,39 @@ def test_a_watch_whose_terminal_goes_away_ends(tmp_path: Path, environ: dict[str
 
 
 def test_a_question_that_nobody_waits_for_any_more_leaves_the_terminal(
-    tmp_path: Path, environ: dict[str, str], folders: Folders
+    tmp_path: Path, environ: dict[str, str], asking: Asking
 ) -> None:
     """The process that asked was killed; the person is told and nothing is asked about it."""
-    asker = Terminal([sys.executable, "-c", ASKER, str(folders.state_db)], cwd=tmp_path, env=environ)
-    with asker, Terminal(command("approvals", "watch"), cwd=tmp_path, env=environ) as terminal:
+    asking.about("make far")
+    with Terminal(command("approvals", "watch"), cwd=tmp_path, env=environ) as terminal:
         terminal.until(r"make far.*Let it run\? \[y/n\] ")
-        os.kill(asker.process.pid, 9)
-        asker.process.wait(10)
+        asking.process.kill()
+        asking.process.wait(10)
         terminal.until("the process that asked has ended")
         terminal.type("\x03")
         assert terminal.ended() == 0
 
 
-ASKER = """
-import sys
-from pathlib import Path
-from interpose.contracts.digest import call_digest
-from interpose.contracts.ports import ApprovalRequest
-from interpose.kernel.clock import SystemClock
-from interpose.trust.approvals import SqliteApprovals
-arguments = {"command": "make far"}
-request = ApprovalRequest("Bash", arguments, call_digest("Bash", arguments), "because")
-SqliteApprovals(Path(sys.argv[1]), clock=SystemClock()).ask(request, timeout_s=60)
-"""
+def test_a_program_cannot_answer_its_own_question(tmp_path: Path, environ: dict[str, str], folders: Folders) -> None:
+    """What the asking process started is refused, on a terminal too; the question goes on waiting."""
+    approvals = SqliteApprovals(folders.state_db, clock=SystemClock())
+    arguments = {"command": "make mine"}
+    request = ApprovalRequest("Bash", arguments, call_digest("Bash", arguments))
+    answers: list[bool | None] = []
+    asker = threading.Thread(target=lambda: answers.append(approvals.ask(request, timeout_s=WAIT_S)))
+    asker.start()
+    _until(lambda: bool(approvals.waiting()))
+    (question,) = approvals.waiting()
+
+    words = command("approvals", "approve", question.id, "--digest", question.digest)
+    code, shown = on_terminal(words, cwd=tmp_path, env=environ)
+
+    assert code == 2, shown
+    assert "a yes must come from a person" in shown
+    assert [waiting.id for waiting in approvals.waiting()] == [question.id]
+    approvals.close()
+    asker.join(WAIT_S)
+    assert answers == [None]
 
 
 def _until(holds: Callable[[], bool]) -> None:

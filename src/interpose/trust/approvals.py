@@ -15,8 +15,15 @@ from interpose.contracts.errors import StorageError
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import ApprovalRequest, Clock, Journal
 from interpose.kernel.ids import derived_id, random_id
-from interpose.kernel.processes import process_mark
-from interpose.trust.questions import NotWaitingError, OtherDigestError, Question, State, UnknownQuestionError
+from interpose.kernel.processes import ancestors, process_mark
+from interpose.trust.questions import (
+    NotWaitingError,
+    OtherDigestError,
+    OwnQuestionError,
+    Question,
+    State,
+    UnknownQuestionError,
+)
 from interpose.trust.store import WAITING_MAX, QuestionStore, Watcher
 
 POLL_S: Final = 0.1
@@ -95,10 +102,12 @@ class SqliteApprovals:
     def answer(self, question_id: str, digest: str, *, yes: bool, who: str) -> Question:
         """Settles a waiting question; `digest` is that of the call that was shown, `who` says where a person answered.
 
-        Raises UnknownQuestionError, OtherDigestError when the question is about another call, and NotWaitingError when
-        it is settled already.
+        Raises UnknownQuestionError, OtherDigestError when the question is about another call, NotWaitingError when it
+        is settled already, and OwnQuestionError when this process descends from the one that asks.
         """
         found = self.find(question_id)
+        if found.pid in ancestors(os.getpid()):
+            raise OwnQuestionError(found)
         if found.digest != digest:
             raise OtherDigestError(question_id, digest)
         if found.state != "waiting":

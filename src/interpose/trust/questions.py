@@ -106,6 +106,17 @@ class OtherDigestError(InterposeError):
         )
 
 
+class OwnQuestionError(InterposeError):
+    """Whoever answers was started by whoever asks: that is an agent's program and not the person."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        super().__init__(
+            f"{question.id} is asked by process {question.pid}, which started this one: "
+            "a yes must come from a person (answer in your own terminal)"
+        )
+
+
 def shown_arguments(arguments: JsonObject) -> tuple[str, bool]:
     """The arguments as JSON text that may be kept and shown, and whether that is all of them.
 
