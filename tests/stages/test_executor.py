@@ -316,6 +316,24 @@ def test_unknown_leads_where_the_handler_says() -> None:
     assert run(CALL, saying("a", Unknown("which?"), on_unknown="pass")).refusal is None
 
 
+def test_who_trips_over_arguments_that_cannot_be_read_cannot_tell() -> None:
+    """A guard that looks for a command is not got around by writing one that nobody can read."""
+    unread = ToolCall(HERE, "c1", "Bash", {}, problem="a key stands twice")
+    looking = handler("guard", lambda call: Cancel("no") if "rm" in call.arguments["command"] else None)
+    asked = run(unread, looking, saying("b", None))
+    assert said(asked) == [("guard", "failed"), ("b", "silent")]
+    assert [(doubt.handler, doubt.reason) for doubt in asked.doubts] == [("guard", "a key stands twice")]
+    assert run(unread, replace(looking, on_unknown="refuse")).refusal is not None
+    for harmless in (
+        replace(looking, on_unknown="pass"),
+        replace(looking, can_change=False),
+        replace(looking, mode="observe"),
+    ):
+        passed = run(unread, harmless)
+        assert (passed.doubts, passed.refusal) == ((), None)
+    assert run(CALL, handler("guard", raising)).doubts == ()
+
+
 def test_nobody_is_asked_where_there_is_nothing_to_ask_about() -> None:
     """Only a call can wait for a person; elsewhere an unknown refuses and says so."""
     shaping = run(START, saying("a", Unknown("which?")))

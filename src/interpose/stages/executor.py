@@ -19,7 +19,7 @@ from interpose.contracts.decisions import Cancel, Continue, Patch, Unknown
 from interpose.contracts.effects import HandlerKind
 from interpose.contracts.handlers import ShapeHandler
 from interpose.contracts.json import JsonObject
-from interpose.contracts.stages import Point
+from interpose.contracts.stages import Point, ToolCall
 from interpose.contracts.verdict import Answer, Failure, Notice, Reaction, Refusal
 from interpose.contracts.wording import doubt_text
 from interpose.kernel.boundary import fault_line
@@ -252,6 +252,10 @@ class _Progress:
         if not self._may_cancel(handler, "unknown", elapsed_ms):
             return
         self._react(handler, "unknown", reason=text, elapsed_ms=elapsed_ms)
+        self._wonder(handler, text)
+
+    def _wonder(self, handler: ShapeHandler, text: str) -> None:
+        """What follows where the handler cannot tell."""
         if handler.on_unknown == "pass" or handler.mode == "observe":
             return
         if handler.on_unknown == "ask" and self._rule.asks:
@@ -277,6 +281,10 @@ class _Progress:
         if handler.fail_closed and self._rule.cancellable:
             how = _WORDS[failed.failure]
             self._refuse(handler, f"{handler.id} failed ({how}), and what it guards does not happen without it")
+            return
+        seen = self.seen
+        if isinstance(seen, ToolCall) and seen.problem is not None and handler.can_change:
+            self._wonder(handler, seen.problem)  # it looked for arguments that nobody could read
 
     def _refuse(self, handler: ShapeHandler, reason: str) -> None:
         if handler.mode == "enforce":
