@@ -333,8 +333,8 @@ def test_who_reads_slowly_slows_the_upstream_down(loop_factory: Any) -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         nonlocal sent
         while read_request(connection):
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
             sent = 0
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
             while sent < size:
                 connection.sendall(b"x" * step)
                 sent += step

@@ -14,7 +14,7 @@ from interpose.contracts.ports import Clock, Journal, Launch, Launches, Workspac
 from interpose.gateway.admission import Admission, Admitted, TurnedAway
 from interpose.gateway.anthropic import AnthropicCodec
 from interpose.gateway.api import ApiName
-from interpose.gateway.asgi import App, Incoming, Outgoing, Receive, Scope, Send
+from interpose.gateway.asgi import GONE, App, Incoming, Outgoing, Receive, Scope, Send
 from interpose.gateway.chat import ChatCodec
 from interpose.gateway.exchange import Exchange
 from interpose.gateway.faults import error_body
@@ -129,10 +129,11 @@ class Gateway:
             agent=agent,
             span=self._parts.tracing.started(route, headers, session),
         )
+        incoming = Incoming(receive, settings.body_timeout_s, scope.get("extensions", {}).get(GONE))
         self._open += 1
         self._metrics.opened(1)
         try:
-            await Exchange(self._parts, visit, Incoming(receive, settings.body_timeout_s), outgoing).run()
+            await Exchange(self._parts, visit, incoming, outgoing).run()
         finally:
             self._open -= 1
             self._metrics.opened(-1)
