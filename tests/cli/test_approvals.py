@@ -118,6 +118,7 @@ def test_what_waits_is_listed_and_shown(tmp_path: Path, environ: dict[str, str],
     shown = interpose("approvals", "show", question.id, cwd=tmp_path, env=environ).stdout
     machines = json.loads(interpose("approvals", "show", question.id, "--json", cwd=tmp_path, env=environ).stdout)
 
+    assert "1 call for your yes" in interpose("status", cwd=tmp_path, env=environ).stdout
     assert question.id in listed
     assert '"$TOOL" x' in listed
     assert "approvals watch" in listed

@@ -1,6 +1,8 @@
 """A call that nobody can judge waits for a person: at the terminal of `interpose up`, or at another one."""
 
 import json
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -37,6 +40,7 @@ hooks:
 """
 HIDDEN = '"$TOOL" build'
 CALL = Reply(ToolUse("Bash", {"command": HIDDEN}))
+BODY: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}
 PROMPT = r"Let it run\? \[y/n\] "
 
 
@@ -58,7 +62,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 def ask(base_url: str, *, stream: bool = False) -> bytes:
     """One request of an agent, and the whole reply."""
-    body = {"model": "m", "max_tokens": 9, "stream": stream, "messages": [{"role": "user", "content": "go"}]}
+    body = {**BODY, "stream": stream}
     headers = {"content-type": "application/json", "x-api-key": "k", "anthropic-version": "2023-06-01"}
     with urlopen(Request(f"{base_url}/v1/messages", json.dumps(body).encode(), headers), timeout=60) as answer:
         return bytes(answer.read())
@@ -226,6 +230,36 @@ def test_one_watcher_answers_for_two_gateways(project: Path, environ: dict[str, 
             assert contents(other.result(10))[0]["type"] == "text"
 
 
+def test_the_agent_of_interpose_run_is_asked_about_at_another_terminal(
+    project: Path, environ: dict[str, str], pool: ThreadPoolExecutor
+) -> None:
+    """The agent has its terminal to itself; the person is told which verb answers, unless it runs already."""
+    agent = (sys.executable, "-c", AGENT)
+    with ScriptedUpstream([CALL, CALL]) as model:
+        environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
+        alone = interpose("run", "--", *agent, cwd=project, env=environ)
+        with Terminal(command("approvals", "watch"), cwd=project, env=environ) as terminal:
+            until(lambda: can_ask(environ))
+            run = pool.submit(interpose, "run", "--", *agent, cwd=project, env=environ)
+            terminal.until(PROMPT)
+            terminal.type("y\n")
+            watched = run.result(WAIT_S)
+
+    assert "interpose approvals watch" in alone.stderr
+    assert "nobody could be asked" in alone.stdout
+    assert "interpose approvals watch" not in watched.stderr
+    assert "tool_use" in watched.stdout
+
+
+AGENT = """
+import json, os, urllib.request
+body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}
+headers = {"content-type": "application/json", "x-api-key": "k", "anthropic-version": "2023-06-01"}
+url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+print(urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)).read().decode())
+"""
+
+
 def can_ask(environ: dict[str, str]) -> bool:
     """Whether a terminal shows questions."""
     approvals = SqliteApprovals(Path(environ["INTERPOSE_STATE_DIR"]) / "state.db", clock=SystemClock())
@@ -271,7 +305,7 @@ def test_a_client_sees_signs_of_life_while_a_person_thinks(
 ) -> None:
     """A stream stays alive as long as the question waits; a client that goes away takes the question back."""
     with (
-        ScriptedUpstream([CALL, CALL]) as model,
+        ScriptedUpstream([CALL, Reply(ToolUse("Bash", {"command": '"$OTHER"'}))]) as model,
         Runtime.open(folders) as runtime,
         runtime.approvals.watching("t") as watch,
     ):
@@ -297,6 +331,17 @@ def test_a_client_sees_signs_of_life_while_a_person_thinks(
             text = reply.result(10)
             assert text.count(b"event: ping") >= 2
             assert text.index(b"event: ping") < text.index(b"tool_use")
+
+            address = urlsplit(base_url)
+            body = json.dumps({**BODY, "stream": True, "messages": [{"role": "user", "content": "again"}]}).encode()
+            head = f"POST {address.path}/v1/messages HTTP/1.1\r\nhost: {address.netloc}\r\nx-api-key: k\r\n"
+            head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+            with socket.create_connection(("127.0.0.1", address.port or 0), timeout=10) as client:
+                client.sendall(head.encode() + body)
+                watch.beat()
+                until(lambda: bool(runtime.approvals.waiting()))
+                (left,) = runtime.approvals.waiting()
+            until(lambda: runtime.approvals.find(left.id).state == "withdrawn")
 
 
 @pytest.mark.parametrize("yes", [True, False])

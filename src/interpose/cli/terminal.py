@@ -158,7 +158,8 @@ class Prompt:
             if line.lower() in _YES | _NO:
                 self._answer(question, yes=line.lower() in _YES)
                 return
-            self._say_what_to_type(f"{max(0.0, question.expires_at - self._clock.now()):.0f} s left; y or n: ")
+            left_s = max(0.0, question.expires_at - self._clock.now())
+            self._say_what_to_type(f"Please type y or n, there are {left_s:.0f} s left. ")
         self._out.print()
 
     def _say_what_to_type(self, told: str) -> None:
