@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import threading
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -53,9 +54,8 @@ def test_a_fault_of_its_own_is_not_the_limit() -> None:
 
 
 @pytest.mark.parametrize("endless", [never, stubborn])
-def test_the_limit_holds(endless: object) -> None:
+def test_the_limit_holds(endless: Callable[[], Awaitable[str]]) -> None:
     """Whatever ignores its cancellation holds nobody up."""
-    assert callable(endless)
     with pytest.raises(LateError):
         run_within(endless(), 0.01)
 
