@@ -4,14 +4,17 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 from rich.console import Console
 
+from interpose.assembly.folders import Folders
+from interpose.assembly.runtime import Runtime
 from interpose.cli.feed import HELD_MAX, Feed, worth_showing
 from interpose.cli.main import VERBS, exit_code, interpose
-from interpose.cli.output import THEME, counted
+from interpose.cli.output import THEME, counted, in_force
 from interpose.contracts.errors import ConfigError, MisuseError, StorageError
 from interpose.contracts.journal import Record, Step, StoredRecord
 from interpose.journal.codec import pack, to_json, to_record
@@ -127,3 +130,19 @@ def test_a_question_that_is_shown_here_needs_no_line(asks: bool) -> None:
 def test_counts_agree_with_their_noun() -> None:
     """One hook, two hooks."""
     assert [counted(count, "hook") for count in (0, 1, 2)] == ["0 hooks", "1 hook", "2 hooks"]
+
+
+def test_handlers_of_the_users_files_are_counted_and_shown(folders: Folders, environ: dict[str, str]) -> None:
+    """`status` and `up` say how many judge, `config show` which files they come from."""
+    with Runtime.open(folders) as runtime:
+        assert in_force(runtime.workspaces.policy(None)).startswith("0 hooks and ")
+    folders.config.mkdir()
+    folders.config_file.write_text('[handlers]\nfiles = ["mine.py"]\n')
+    (folders.config / "mine.py").write_text("from interpose import on\n\n@on('turn.end')\ndef seen(turn): ...\n")
+    with Runtime.open(folders) as runtime:
+        assert in_force(runtime.workspaces.policy(None)).startswith("0 hooks, 1 handler and ")
+
+    words = [str(Path(sys.executable).with_name("interpose")), "config", "show", "--json"]
+    shown = subprocess.run(words, env=environ, capture_output=True, text=True, check=True, timeout=30)
+    files = json.loads(shown.stdout)["settings"]["handlers.files"]
+    assert files == {"value": ["mine.py"], "origin": str(folders.config_file)}

@@ -40,9 +40,11 @@ def counted(count: int, noun: str) -> str:
 
 
 def in_force(policy: WorkspacePolicy) -> str:
-    """How many hooks and guards of ours judge here, in words."""
+    """How many hooks, handlers of the user's files, and guards of ours judge here, in words."""
     active = sum(hook.enabled for hook in policy.loaded.hooks)
-    return f"{counted(active, 'hook')} and {counted(len(policy.guards), 'built-in guard')} in force"
+    handlers = len(policy.shapes.order.ids)
+    own = counted(active, "hook") + (f", {counted(handlers, 'handler')}" if handlers else "")
+    return f"{own} and {counted(len(policy.guards), 'built-in guard')} in force"
 
 
 def print_json(value: Any) -> None:
