@@ -21,7 +21,7 @@ from interpose.gateway.faults import error_body
 from interpose.gateway.gemini import GeminiCodec
 from interpose.gateway.ledger import Ledger
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
-from interpose.gateway.paths import decoded_path, oddity_of, raw_path_of
+from interpose.gateway.paths import decoded_path, oddity_of, plain_front, raw_path_of
 from interpose.gateway.policies import Policies
 from interpose.gateway.responses import ResponsesCodec
 from interpose.gateway.routes import Headers, Route, agent_of, route_of, session_of, split_launch
@@ -96,6 +96,7 @@ class Gateway:
         settings = self._parts.settings
         headers = Headers.of(scope["headers"])
         secret, raw_path = split_launch(raw_path_of(scope.get("raw_path"), scope["path"]))
+        raw_path = plain_front(raw_path)
         outgoing = Outgoing(send, closes=settings.closes_connections)
         if secret is None and raw_path in _OPEN_PATHS:
             await self._tell_health(outgoing, raw_path, headers)
