@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -46,6 +46,13 @@ _Columns = msgspec.defstruct(
 )
 
 
+class Masked(NamedTuple):
+    """A packed record without secrets, and the same as the values of the columns `FIELDS`."""
+
+    line: bytes
+    row: Row
+
+
 def pack(record: Record) -> bytes:
     """The record as a line of JSON, cut loose from values that may change later. Never raises.
 
@@ -59,13 +66,14 @@ def pack(record: Record) -> bytes:
     return _encode_leniently(record, "a time is not finite")
 
 
-def without_secrets(lines: Sequence[bytes]) -> list[bytes]:
+def without_secrets(lines: Sequence[bytes]) -> list[Masked]:
     """The packed records with every secret in their texts and their data masked, as the journal stores them."""
+    found = [Masked(line, to_row(line)) for line in lines]
     # Most texts of a batch are the same, and each is looked through once.
-    texts = {column for line in lines for column in to_row(line) if type(column) is str}
+    texts = {column for one in found for column in one.row if type(column) is str}
     if not may_hold_secrets("\n".join(texts)):
-        return list(lines)
-    return [_masked_line(line) if may_hold_secrets(line.decode()) else line for line in lines]
+        return found
+    return [_masked(one) if may_hold_secrets(one.line.decode()) else one for one in found]
 
 
 def to_record(line: bytes) -> Record:
@@ -75,7 +83,7 @@ def to_record(line: bytes) -> Record:
 
 def masked(record: Record) -> Record:
     """A copy of the record with every secret masked, as the journal would store it. Never raises."""
-    return to_record(without_secrets([pack(record)])[0])
+    return to_record(without_secrets([pack(record)])[0].line)
 
 
 def to_row(line: bytes) -> Row:
@@ -138,11 +146,12 @@ def _plain(value: Any, depth: int = 0) -> Json:
     return _plain(_said_otherwise(value))
 
 
-def _masked_line(line: bytes) -> bytes:
-    values: dict[str, Any] = msgspec.json.decode(line)
-    return msgspec.json.encode(
+def _masked(one: Masked) -> Masked:
+    values: dict[str, Any] = msgspec.json.decode(one.line)
+    line = msgspec.json.encode(
         {name: guarded(partial(mask_json, value), failure=_hidden) for name, value in values.items()}
     )
+    return Masked(line, to_row(line))
 
 
 def _hidden(error: Exception) -> Json:
