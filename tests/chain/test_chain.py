@@ -195,47 +195,12 @@ def test_the_tool_runs_as_often_as_the_layers_ask(times: list[int]) -> None:
     assert len(effects) == expected
 
 
-@pytest.mark.parametrize("value", [3, [1, 2], {"deep": [1]}])
-def test_a_change_in_place_stays_where_it_is_made(value: Any) -> None:
-    """Neither the layers outside, nor the caller, nor a second call_next see it."""
-    seen: list[Any] = []
-
-    def outer(tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
-        call_next(tool_name, arguments)
-        seen.append(dict(arguments))
-        return call_next(tool_name, arguments)
-
-    def spoiling(tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
-        before = repr(arguments)
-        assert isinstance(arguments, dict)
-        if isinstance(arguments["v"], list):
-            arguments["v"].append("spoilt")
-        if isinstance(arguments["v"], dict):
-            arguments["v"]["deep"].clear()
-        arguments["new"] = 1
-        return before
-
-    caller = {"v": value}
-    before = repr(caller)
-    assert Chain([Doing(outer), Doing(spoiling)]).call("t", caller, echo) == before
-    assert repr(caller) == before == repr(seen[0])
-
-
 def test_what_a_layer_passes_on_is_what_the_next_one_gets() -> None:
     """A rewrite counts even where Python calls the old and the new value equal."""
     rewriting = Doing(lambda name, arguments, call_next: call_next("other", {**arguments, "flag": True}))
     name, arguments = Chain([rewriting, ToolMiddleware()]).call("t", {"flag": 1}, echo)
     assert name == "other"
     assert arguments["flag"] is True
-
-
-def test_tuples_are_copied_and_other_objects_are_shared() -> None:
-    """What is no JSON is passed on as it is."""
-    thing, inner = object(), [1]
-    _, arguments = Chain().call("t", {"thing": thing, "pair": (inner, 2), "list": [[1], thing]}, echo)
-    assert arguments["thing"] is thing
-    assert arguments["pair"] == ([1], 2)
-    assert arguments["pair"][0] is not inner
 
 
 def test_a_middleware_may_answer_itself_or_catch() -> None:
@@ -267,21 +232,6 @@ def test_an_error_passes_unchanged() -> None:
             Chain([ToolMiddleware(), Tracing("a", trace), TracingFlow("b", trace)]).call("t", {}, failing)
         assert caught.value is error
     assert trace == ["a in", "b in", "b out", "a out"] * 2
-
-
-def test_call_next_ends_with_its_hook() -> None:
-    """A kept call_next raises and names the middleware; the tool does not run again."""
-    kept: list[CallNext] = []
-    runs: list[str] = []
-
-    def keeping(tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
-        kept.append(call_next)
-        return call_next(tool_name, arguments)
-
-    Chain([ToolMiddleware(), Doing(keeping)]).call("t", {}, lambda name, arguments: runs.append(name))
-    with pytest.raises(MisuseError, match="Doing used its call_next after it had returned"):
-        kept[0]("t", {})
-    assert runs == ["t"]
 
 
 def test_arguments_that_are_no_mapping_name_the_culprit() -> None:

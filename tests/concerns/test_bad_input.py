@@ -49,6 +49,15 @@ def raising(tool_name: str, arguments: dict[str, Any]) -> None:
     raise LookupError("observer broke")
 
 
+class EditingInPlace(FlowMiddleware):
+    """Edits what it is given."""
+
+    def flow(self, tool_name: str, arguments: Any) -> Flow:
+        """Nothing."""
+        arguments["x"] = 2
+        return (yield tool_name, arguments)
+
+
 class Raising(ToolMiddleware):
     """Fails before it goes on."""
 
@@ -138,6 +147,16 @@ def test_an_observer_that_raises(caplog: pytest.LogCaptureFixture) -> None:
 def test_an_observer_that_edits_arguments() -> None:
     """Edits its own copy."""
     assert respond(HooksMiddleware(pre=[editing]))[1] == [{"x": 1}]
+
+
+def test_a_middleware_that_edits_arguments_in_place() -> None:
+    """The call fails; the detail names the middleware and what to write, and the model is not asked to try again."""
+    for arguments in ('{"x": 1}', '{"x": [1]}'):
+        response, runs = respond(EditingInPlace(), arguments)
+        assert (response.call_failed, runs) == (True, [])
+        assert "EditingInPlace failed: the arguments of a call are read-only" in str(response.call_detail)
+        assert '{**arguments, "name": value}' in str(response.call_detail)
+        assert "Do not call it again" in str(response.retry_prompt)
 
 
 def test_a_middleware_that_raises() -> None:

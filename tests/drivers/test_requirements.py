@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import logging
+import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,7 @@ from tests.drivers.making import (
 )
 
 ASK = call_text("echo", text="hi")
+PROJECT = Path(__file__).resolve().parents[2]
 
 
 def test_m01_one_around_hook() -> None:
@@ -390,6 +392,30 @@ def test_m21_a_middleware_may_offer_a_tool_of_its_own() -> None:
     assert (record.tool_name, record.executed_name, record.result) == ("say", "echo", "hi")
     with pytest.raises(UnknownToolError, match="echo"):
         driver.invoke_tool("echo", {})
+
+
+def test_m22_every_program_goes_through_the_list() -> None:
+    """What people copy from runs tools through the list and asks by isinstance; of the old way there is no word."""
+    shown = {path: path.read_text() for path in (*PROJECT.glob("examples/*.py"), *PROJECT.glob("docs/**/*.md"))}
+    shown[PROJECT / "README.md"] = (PROJECT / "README.md").read_text()
+    source = {path: path.read_text() for path in (PROJECT / "src").rglob("*.py")}
+
+    past_the_list = re.compile(r"\.execute_tool(_async)?\(")
+    assert [path for path, text in shown.items() if past_the_list.search(text)] == []
+    drivers = PROJECT / "src" / "interpose" / "drivers"
+    terminals = {
+        drivers / "driver.py",
+        drivers / "children.py",
+        PROJECT / "src" / "interpose" / "contracts" / "drivers.py",
+    }
+    assert {path for path, text in source.items() if past_the_list.search(text)} == terminals
+
+    old_way = re.compile(
+        r"resolve_capability|with_capability|SupportsCapabilityResolution|(Base|Auth)Decorator|AuthMixin"
+    )
+    assert [path for path, text in (shown | source).items() if old_way.search(text)] == []
+    assert "isinstance(desk, Supports" in shown[PROJECT / "docs" / "guides" / "write-a-driver.md"]
+    assert "Chain([" in shown[PROJECT / "examples" / "chain_in_ten_lines.py"]  # run by tests/examples
 
 
 def test_the_same_instance_on_two_levels_is_told(caplog: pytest.LogCaptureFixture) -> None:

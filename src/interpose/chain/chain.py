@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from interpose.chain.layers import Enter, EnterAsync, HookAsync, compiled, compiled_async, in_thread, run, run_async
+from interpose.chain.layers import HookAsync, Layers, compiled, in_thread, run, run_async
 from interpose.chain.order import Entry, Order, OrderProblem, resolve
 from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
@@ -26,8 +26,8 @@ class _Published:
     order: Order
     middlewares: tuple[ToolMiddleware, ...]
     listers: tuple[ToolMiddleware, ...]
-    enter: Enter | None
-    enter_async: EnterAsync
+    layers: Layers | None
+    layers_async: Layers
 
 
 class Chain:
@@ -75,19 +75,20 @@ class Chain:
     def call(self, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call | None = None) -> Any:
         """Runs `terminal` inside the list; returns what the outermost returns and raises what it raises.
 
-        Every layer and the terminal get arguments of their own. Raises MisuseError on a chain that serves async only.
+        Layers get `arguments` read-only: a dict whose mutators raise MisuseError, as do those of what is in it. The
+        terminal gets plain ones of its own. Raises MisuseError on a chain that serves async only.
         """
-        enter = self._published.enter
-        if enter is None:
+        layers = self._published.layers
+        if layers is None:
             raise MisuseError("this Chain serves async calls only: use `await chain.call_async(...)`")
-        return run(enter, tool_name, arguments, terminal, Call("") if call is None else call)
+        return run(layers, tool_name, arguments, terminal, Call("") if call is None else call)
 
     async def call_async(
         self, tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call | None = None
     ) -> Any:
         """As `call`, from an event loop; a middleware with the sync method alone runs in a thread of its own."""
-        enter = self._published.enter_async
-        return await run_async(enter, tool_name, arguments, terminal, Call("") if call is None else call)
+        layers = self._published.layers_async
+        return await run_async(layers, tool_name, arguments, terminal, Call("") if call is None else call)
 
     def list_tools(self, terminal: ListTools) -> Sequence[Tool]:
         """The tools of `terminal` as they come out of the list, each middleware seeing what the inner ones leave.
@@ -156,9 +157,9 @@ def _publish(members: tuple[Linked, ...], serves: Serves) -> _Published:
     middlewares = tuple(by_id[name] for name in order.ids)
     named = [(type(middleware).__name__, middleware) for middleware in middlewares]
     listers = tuple(each for each in middlewares if _has_list(each))
-    enter = compiled((name, middleware.on_execute_tool) for name, middleware in named) if serves == "both" else None
-    enter_async = compiled_async((name, _hook_async(middleware)) for name, middleware in named)
-    return _Published(members, order, middlewares, listers, enter, enter_async)
+    layers = compiled((name, middleware.on_execute_tool) for name, middleware in named) if serves == "both" else None
+    layers_async = compiled((name, _hook_async(middleware)) for name, middleware in named)
+    return _Published(members, order, middlewares, listers, layers, layers_async)
 
 
 def _check(middleware: ToolMiddleware, serves: Serves) -> None:

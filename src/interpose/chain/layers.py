@@ -1,11 +1,12 @@
 """One call on its way through compiled layers, sync and async.
 
-Knows: that each layer gets arguments of its own and a `call_next` that ends with it. Does not know: where the list
-came from, what the terminal does.
+Knows: that no layer can change another's arguments, and that a `call_next` ends with its hook. Does not know: where
+the list came from, what the terminal does.
 
-A list is compiled once into functions that each know the next one. The two that run for every layer of every call are
-written out, one sync and one async, and copy flat arguments in place: they set the price of a layer
-(docs/performance.md). Annotations are not evaluated here, since a `call_next` is made for each layer of each call.
+A list is compiled once into pairs, each of a hook and the pair inside of it. The function that runs for every layer of
+every call is written out, once sync and once async, and uses little from around it: it sets the price of a layer
+(docs/performance.md). It is made anew for each call; bound to what is inside of a layer, it is that layer's
+`call_next`. Annotations are not evaluated here, since that would be done for each call.
 """
 
 from __future__ import annotations
@@ -15,69 +16,81 @@ import contextvars
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from types import CoroutineType, TracebackType
 from typing import Any, NoReturn, TypeAlias
 
-from interpose.chain.arguments import is_flat, owned
+from interpose.chain.arguments import ReadOnlyDict, owned, read_only
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.tools import Arguments, Call, CallNextAsync, ExecuteTool, ExecuteToolAsync
 
-# The last parameter is a CallNext or CallNextAsync; a plain function with the attribute `call` plays it here.
+# The last parameter is a CallNext or CallNextAsync; a bound function with the attribute `call` plays it here.
 Hook: TypeAlias = Callable[[str, Arguments, Any], Any]
 HookAsync: TypeAlias = Callable[[str, Arguments, Any], Awaitable[Any]]
+Layers: TypeAlias = tuple[Any, Any]
+"""A hook and the layers inside of it. Inside of the last hook are the names of all, outermost first, and None."""
+Opened: TypeAlias = list[Any]
+"""What a `call_next` is bound to: the layers that it enters, and what binds the `call_next` of the hook found there.
+When the hook that it was given to is over, the second is `_late`, and nothing can be bound any more."""
 
 
-@dataclass(slots=True)
-class Run:
-    """What stays the same during one call.
-
-    Attributes:
-        terminal: what stands at the end of the list.
-        attributes: of every `call_next` of this call: `call`.
-        flat: the first arguments when they hold no nested values: what equals them is copied shallowly. Else None.
-    """
-
-    terminal: Callable[[str, dict[str, Any]], Any]
-    attributes: dict[str, Any]
-    flat: dict[str, Any] | None
+def compiled(layers: Iterable[tuple[str, Hook]]) -> Layers:
+    """These named hooks, outermost first, all sync or all async."""
+    listed = tuple(layers)
+    made: Layers = (tuple(name for name, _ in listed), None)
+    for _, hook in reversed(listed):
+        made = (hook, made)
+    return made
 
 
-Enter: TypeAlias = Callable[[Run, str, dict[str, Any]], Any]
-"""Runs a layer and all inside of it; the arguments are its own from here on."""
-EnterAsync: TypeAlias = Callable[[Run, str, dict[str, Any]], Awaitable[Any]]
-
-
-def compiled(layers: Iterable[tuple[str, Hook]]) -> Enter:
-    """The way into these layers, named and outermost first; it reaches the terminal when there are none."""
-    enter: Enter = _enter_terminal
-    for name, hook in reversed(tuple(layers)):
-        enter = _layer(name, hook, enter)
-    return enter
-
-
-def compiled_async(layers: Iterable[tuple[str, HookAsync]]) -> EnterAsync:
-    """As `compiled`, awaited."""
-    enter: EnterAsync = _enter_terminal
-    for name, hook in reversed(tuple(layers)):
-        enter = _layer_async(name, hook, enter)
-    return enter
-
-
-def run(enter: Enter, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call) -> Any:
+def run(layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call) -> Any:
     """Runs `terminal` inside the compiled layers; returns and raises what the outermost layer does."""
-    flat = {**arguments} if is_flat(arguments) else None
-    own = owned(arguments, "the caller") if flat is None else {**flat}
-    return enter(Run(terminal, {"call": call}, flat), tool_name, own)
+    if layers[1] is None:
+        return terminal(tool_name, owned(arguments, "the caller"))
+
+    called, given = tool_name, read_only(arguments, "the caller")
+
+    def call_next(opened: Opened, tool_name: str, arguments: Arguments) -> Any:
+        if arguments is not given or tool_name is not called:
+            arguments = _passed_on(opened[0], tool_name, arguments)
+        (hook, inside), bind = opened
+        if inside is None:
+            return _reached(opened, terminal, tool_name, arguments)
+        opening = [inside, bind]
+        try:
+            return hook(tool_name, arguments, bind(opening))
+        except StopIteration as error:
+            raise RuntimeError(f"{_name(opened[0])} raised {error!r}") from error
+        finally:
+            opening[1] = _late  # the hook is over, and so is its call_next
+
+    call_next.__dict__ = {"call": call}
+    return call_next([layers, call_next.__get__], called, given)
 
 
 async def run_async(
-    enter: EnterAsync, tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call
+    layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call
 ) -> Any:
     """As `run`, awaited."""
-    flat = {**arguments} if is_flat(arguments) else None
-    own = owned(arguments, "the caller") if flat is None else {**flat}
-    return await enter(Run(terminal, {"call": call}, flat), tool_name, own)
+    if layers[1] is None:
+        return await terminal(tool_name, owned(arguments, "the caller"))
+
+    called, given = tool_name, read_only(arguments, "the caller")
+
+    async def call_next(opened: Opened, tool_name: str, arguments: Arguments) -> Any:
+        if arguments is not given or tool_name is not called:
+            arguments = _passed_on(opened[0], tool_name, arguments)
+        (hook, inside), bind = opened
+        if inside is None:
+            return await _reached(opened, terminal, tool_name, arguments)
+        opening = [inside, bind]
+        try:
+            answer = await hook(tool_name, arguments, bind(opening))
+            return _not_awaitable(_name(opened[0]), answer) if type(answer) is CoroutineType else answer
+        finally:
+            opening[1] = _late  # the hook is over, and so is its call_next
+
+    call_next.__dict__ = {"call": call}
+    return await call_next([layers, call_next.__get__], called, given)
 
 
 def innermost(error: BaseException) -> str | None:
@@ -88,9 +101,9 @@ def innermost(error: BaseException) -> str | None:
     name: str | None = None
     step: TracebackType | None = error.__traceback__
     while step is not None:
-        code = step.tb_frame.f_code
-        if code.co_filename == __file__ and code.co_name == "enter":
-            name = step.tb_frame.f_locals.get("name")
+        if _is_of(step, "call_next") and not _is_of(step.tb_next, "_late"):
+            here = step.tb_frame.f_locals
+            name = _name(here["opened"][0]) if "opening" in here else name
         step = step.tb_next
     return name
 
@@ -109,7 +122,7 @@ def in_thread(hook: Hook) -> HookAsync:
 
         def call_next_in_thread(tool_name: str, arguments: Arguments) -> Any:
             if over.is_set():
-                raise MisuseError(_late(getattr(hook, "__qualname__", repr(hook))))
+                raise MisuseError(_too_late(getattr(hook, "__qualname__", repr(hook))))
             inner = asyncio.run_coroutine_threadsafe(call_next(tool_name, arguments), loop)
             waiting.append(inner)
             if over.is_set():  # cancelled in between: then nobody else has seen it
@@ -128,69 +141,56 @@ def in_thread(hook: Hook) -> HookAsync:
     return hook_async
 
 
-def _enter_terminal(run: Run, tool_name: str, arguments: dict[str, Any]) -> Any:
-    return run.terminal(tool_name, arguments)
+def _passed_on(layers: Layers, tool_name: object, arguments: object) -> ReadOnlyDict:
+    """The arguments as these layers get them. Raises MisuseError naming who gave what they cannot get."""
+    giver = _name(layers, outwards=1) or "the caller"
+    if not isinstance(tool_name, str):
+        raise MisuseError(f"{giver} called on with the tool name {tool_name!r:.80}: expected a str")
+    return read_only(arguments, giver)
 
 
-def _layer(name: str, hook: Hook, inner: Enter) -> Enter:
-    def enter(run: Run, tool_name: str, arguments: dict[str, Any]) -> Any:
-        open_run: Run | None = run
-
-        def call_next(tool_name: str, arguments: Arguments) -> Any:
-            current = open_run
-            if current is None:
-                raise MisuseError(_late(name))
-            if not isinstance(tool_name, str):
-                raise MisuseError(_no_name(name, tool_name))
-            return inner(current, tool_name, {**arguments} if arguments == current.flat else owned(arguments, name))
-
-        call_next.__dict__ = run.attributes
-        try:
-            return hook(tool_name, arguments, call_next)
-        except StopIteration as error:
-            raise RuntimeError(f"{name} raised {error!r}") from error
-        finally:
-            open_run = None  # the hook is over, and so is its call_next
-
-    return enter
+def _reached(opened: Opened, terminal: Callable[[str, dict[str, Any]], Any], tool_name: str, arguments: Any) -> Any:
+    """What the terminal gives, with arguments of its own."""
+    layers, bind = opened
+    if bind is _late:
+        raise MisuseError(_too_late(_name(layers, outwards=1)))
+    return terminal(tool_name, owned(arguments, "the list"))
 
 
-def _layer_async(name: str, hook: HookAsync, inner: EnterAsync) -> EnterAsync:
-    async def enter(run: Run, tool_name: str, arguments: dict[str, Any]) -> Any:
-        open_run: Run | None = run
-
-        async def call_next(tool_name: str, arguments: Arguments) -> Any:
-            current = open_run
-            if current is None:
-                raise MisuseError(_late(name))
-            if not isinstance(tool_name, str):
-                raise MisuseError(_no_name(name, tool_name))
-            return await inner(
-                current, tool_name, {**arguments} if arguments == current.flat else owned(arguments, name)
-            )
-
-        call_next.__dict__ = run.attributes
-        try:
-            answer = await hook(tool_name, arguments, call_next)
-            return _not_awaitable(name, answer) if type(answer) is CoroutineType else answer
-        finally:
-            open_run = None  # the hook is over, and so is its call_next
-
-    return enter
+def _late(opening: Opened) -> NoReturn:
+    """In place of what binds a `call_next`: the hook that would get it is not to run."""
+    raise MisuseError(_too_late(_name(opening[0], outwards=2)))
 
 
-def _late(name: str) -> str:
+def _name(layers: Layers, *, outwards: int = 0) -> str | None:
+    """The name of the outermost of these, or of the layer that many steps outside of it; None where there is none."""
+    steps = outwards
+    while layers[1] is not None:
+        layers = layers[1]
+        steps += 1
+    names: tuple[str, ...] = layers[0]
+    return names[-steps] if 0 < steps <= len(names) else None
+
+
+def _is_of(step: TracebackType | None, function: str) -> bool:
+    """Whether the traceback goes through this function of ours here."""
+    if step is None:
+        return False
+
+    code = step.tb_frame.f_code
+    return code.co_filename == __file__ and code.co_name == function
+
+
+def _too_late(name: str | None) -> str:
     return f"{name} used its call_next after it had returned: a call_next ends with the hook that it was given to"
 
 
-def _no_name(name: str, tool_name: object) -> str:
-    return f"{name} called on with the tool name {tool_name!r:.80}: expected a str"
-
-
-def _not_awaitable(name: str, answer: CoroutineType[Any, Any, Any]) -> NoReturn:
+def _not_awaitable(name: str | None, answer: CoroutineType[Any, Any, Any]) -> NoReturn:
     inner = answer.__qualname__
     answer.close()  # else Python warns that nobody awaited it
-    raise MisuseError(f"{name} returned a coroutine ({inner}) in place of a result: `await call_next(…)` gives one")
+    raise MisuseError(
+        f"{name or 'the tool'} returned a coroutine ({inner}) in place of a result: `await call_next(…)` gives one"
+    )
 
 
 def _start(hook: Hook, tool_name: str, arguments: Arguments, call_next: Callable[[str, Arguments], Any]) -> Future[Any]:
