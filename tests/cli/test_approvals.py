@@ -123,6 +123,7 @@ def test_what_waits_is_listed_and_shown(tmp_path: Path, environ: dict[str, str],
     assert '"$TOOL" x' in listed
     assert "approvals watch" in listed
     assert old.id not in listed
+    assert "1 settled within a week" in listed
     assert [json.loads(line)["id"] for line in everything.splitlines()] == [question.id, old.id]
     assert 'command    "$TOOL" x' in shown
     assert machines["digest"] == question.digest
@@ -191,6 +192,18 @@ def test_an_answer_that_comes_too_late_says_why(tmp_path: Path, environ: dict[st
     assert (code, "nobody answered in time" in shown) == (1, True), shown
     code, shown = end("deny", "q-none")
     assert (code, "approvals list --all" in shown) == (2, True), shown
+
+
+def test_a_damaged_state_is_named(tmp_path: Path, environ: dict[str, str], folders: Folders) -> None:
+    """One line with the file and the way out, and the exit code of the manual."""
+    folders.state.mkdir(mode=0o700)
+    folders.state_db.write_bytes(b"not a database" * 100)
+
+    done = interpose("approvals", cwd=tmp_path, env=environ)
+
+    assert done.returncode == 3
+    assert str(folders.state_db) in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("verb", [("approve", "q-1"), ("deny", "q-1"), ("watch",)])

@@ -66,6 +66,7 @@ def test_a_settled_question_says_how_it_ended() -> None:
     """In place of the time that is left."""
     block = question_block(question(state="expired"), now=500.0, width=100).plain
 
+    assert block.startswith("── a call that waited for your yes ──")
     assert "answer     it expired: nobody answered in time" in block
     assert "(1 of" not in block
 

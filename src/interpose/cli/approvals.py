@@ -23,7 +23,7 @@ NOT_WAITING = 1
 """The exit code when the question is settled, or about another call than the one that was shown."""
 
 SUBJECT_CHARS = 70
-SHOWN_SETTLED = 10
+SETTLED_COUNTED = 10
 DIGEST_CHARS = 12
 """So many characters of a digest name it."""
 
@@ -46,7 +46,7 @@ def list_questions(*, everything: bool = False, as_json: bool = False) -> None:
     """The calls that wait, the oldest first."""
     with _opened() as approvals:
         waiting = approvals.waiting()
-        settled = approvals.recent(-1 if everything else SHOWN_SETTLED)
+        settled = approvals.recent(-1 if everything else SETTLED_COUNTED)
         watchers = approvals.watchers()
     listed = [*waiting, *(settled if everything else ())]
     if as_json:
@@ -59,7 +59,8 @@ def list_questions(*, everything: bool = False, as_json: bool = False) -> None:
     if not waiting:
         out.print("nothing waits for your yes", style="dim")
     if not everything and settled:
-        out.print(f"settled lately: {len(settled)} or more; `interpose approvals list --all` shows them", style="dim")
+        many = "" if len(settled) < SETTLED_COUNTED else " or more"
+        out.print(f"{len(settled)}{many} settled within a week: `interpose approvals list --all`", style="dim")
     if waiting and not watchers:
         out.print("`interpose approvals watch` asks you about each; `approve ID` and `deny ID` answer one", style="dim")
 

@@ -24,7 +24,8 @@ _TAIL: Final = 20
 def question_block(question: Question, *, now: float, width: int, place: tuple[int, int] = (1, 1)) -> Text:
     """The question with everything that a person needs for an answer; `place` is its number among those that wait."""
     number, count = place
-    heading = "a call waits for your yes" + (f" ({number} of {count})" if count > 1 else "")
+    heading = "a call waits for your yes" if question.state == "waiting" else "a call that waited for your yes"
+    heading += f" ({number} of {count})" if count > 1 else ""
     told = Text(f"── {heading} ──\n", style="note")
     for label, value, style in _rows(question, now):
         for piece in _wrapped(label, value, width):
