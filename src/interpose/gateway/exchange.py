@@ -5,7 +5,8 @@ Knows: the order of the steps and what each fault is told as. Does not know: any
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 
 from interpose.contracts.stages import Context
 from interpose.contracts.verdict import ToolChoice
@@ -16,10 +17,12 @@ from interpose.gateway.credentials import with_key
 from interpose.gateway.encodings import UndecodableError, decoded
 from interpose.gateway.judging import Judging
 from interpose.gateway.replying import Replying
+from interpose.gateway.rounds import Rounds
 from interpose.gateway.settings import PROVIDERS, Target
 from interpose.gateway.upstream import Question, UpstreamDown, UpstreamReply, joined_url, passed_on
 from interpose.gateway.visit import Parts, Teller, Visit
 from interpose.kernel.ids import derived_id
+from interpose.wire.jsonbytes import write_json
 
 CLIENT_GONE = 499
 """The status in the journal of a request whose client hung up before it got one."""
@@ -122,13 +125,14 @@ class Exchange:
         judging = await self._judging(request)
         turn, wanted = await judging.news(request)
         if turn.refusal is not None:
-            await self._teller.fail(400, turn.refusal, outcome="refused")
+            await self._say(request, turn.refusal)
             return
         target = self._target(request.model)
         question = await self._question(target, self._rewritten(request, judging, wanted), self._judged_headers())
         if question is None:
             return
-        async with self.parts.upstream.ask(question) as reply:
+        async with AsyncExitStack() as upstreams:
+            reply = await upstreams.enter_async_context(self.parts.upstream.ask(question))
             if isinstance(reply, UpstreamDown):
                 await self._teller.upstream_down(target, reply)
                 return
@@ -139,7 +143,38 @@ class Exchange:
                 message = f"interpose cannot read the upstream's reply: its content-encoding is {reply.encoding!r}"
                 await self._teller.fail(502, message)
                 return
-            await Replying(self._teller, self._codec, judging, target, reply).run()
+            rounds = self._rounds(request, judging, question, upstreams)
+            await Replying(self._teller, self._codec, judging, target, reply, rounds).run()
+
+    def _rounds(self, request: RequestView, judging: Judging, question: Question, upstreams: AsyncExitStack) -> Rounds:
+        async def ask(body: bytes) -> UpstreamReply | UpstreamDown:
+            return await upstreams.enter_async_context(self.parts.upstream.ask(replace(question, body=body)))
+
+        sent = question.body
+        return Rounds(
+            teller=self._teller,
+            codec=self._codec,
+            judging=judging,
+            request=request,
+            sent=sent if isinstance(sent, bytes) else b"",
+            ask=ask,
+            on_refusal=self.parts.settings.on_refusal,
+        )
+
+    async def _say(self, request: RequestView, text: str) -> None:
+        """Tells the person in the model's place, in a reply like any other, since no client shows every error once."""
+        said = self._codec.said(text, request.model or self.visit.route.model)
+        self._teller.record("failed", outcome="refused", reason=text, status=200)
+        is_streamed = request.is_streamed or b"streamGenerateContent" in self.visit.raw_path
+        if not is_streamed:
+            await self.outgoing.whole(200, [(b"content-type", b"application/json")], write_json(said))
+            return
+        if self._codec.streams_arrays and b"alt=sse" not in self.visit.query:
+            await self.outgoing.whole(200, [(b"content-type", b"application/json")], write_json([said]))
+            return
+        await self.outgoing.start(200, [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")])
+        await self.outgoing.write(self._codec.as_stream(said))
+        await self.outgoing.end()
 
     async def _body(self) -> bytes | None:
         """The request's body as it came; None when the client has been told why it is not taken."""
@@ -183,8 +218,9 @@ class Exchange:
             turn=derived_id("t", visit.session, request.turn_key) if request.turn_key else None,
             model=request.model or visit.route.model,
         )
-        ledger = self.parts.ledger.session(context.launch, visit.session)
-        return Judging(policy, context, ledger, self.parts.journal, self.parts.clock)
+        ledger = await self.parts.ledger.session(context.launch, visit.session)
+        place = f"{request.turn_key}:{request.length}"
+        return Judging(policy, context, ledger, self.parts.journal, self.parts.clock, place)
 
     def _rewritten(self, request: RequestView, judging: Judging, wanted: ToolChoice | None) -> bytes:
         rewritten = request.rewritten(judging.ledger, wanted)

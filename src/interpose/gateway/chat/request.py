@@ -46,6 +46,25 @@ class ChatRequest:
         self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
         self.results = tuple(self._new_results())
 
+    @property
+    def is_streamed(self) -> bool:
+        """As the port says."""
+        return False
+
+    @property
+    def root(self) -> str:
+        """As the port says."""
+        return ""
+
+    @property
+    def length(self) -> int:
+        """As the port says."""
+        return 0
+
+    def occurrences(self, line: str) -> int:  # noqa: ARG002
+        """As the port says."""
+        return 0
+
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; the older `functions` too."""
         tools = [tool for tool in tools_of(self._top.get("tools")) if isinstance(tool, dict)]

@@ -43,6 +43,25 @@ class GeminiRequest:
         self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
         self.results = tuple(self._new_results())
 
+    @property
+    def is_streamed(self) -> bool:
+        """As the port says."""
+        return False
+
+    @property
+    def root(self) -> str:
+        """As the port says."""
+        return ""
+
+    @property
+    def length(self) -> int:
+        """As the port says."""
+        return 0
+
+    def occurrences(self, line: str) -> int:  # noqa: ARG002
+        """As the port says."""
+        return 0
+
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; tools that the provider runs by itself have no names."""
         return named(entry for tool in tools_of(self._top.get("tools")) for entry in _declared(tool))

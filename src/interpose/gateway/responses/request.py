@@ -67,6 +67,25 @@ class ResponsesRequest:
         self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
         self.results = tuple(self._new_results())
 
+    @property
+    def is_streamed(self) -> bool:
+        """As the port says."""
+        return False
+
+    @property
+    def root(self) -> str:
+        """As the port says."""
+        return ""
+
+    @property
+    def length(self) -> int:
+        """As the port says."""
+        return 0
+
+    def occurrences(self, line: str) -> int:  # noqa: ARG002
+        """As the port says."""
+        return 0
+
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; a hosted tool, which has no name, goes by its type."""
         return named({"name": name} for tool in self._tools() for name in _names(tool))
