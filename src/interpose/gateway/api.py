@@ -243,6 +243,11 @@ class RequestView(Protocol):
     """A request body that has been read."""
 
     @property
+    def body(self) -> bytes:
+        """The bytes that were read."""
+        ...
+
+    @property
     def model(self) -> str | None:
         """The model's name as the agent gave it."""
         ...

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 from interpose.contracts.stages import Context
-from interpose.contracts.verdict import ToolChoice
+from interpose.contracts.verdict import Refusal, ToolChoice
 from interpose.gateway.api import Codec, RequestView, Unreadable
 from interpose.gateway.asgi import BodyTooSlow, HeaderList, Incoming, Outgoing, unless_gone
 from interpose.gateway.bodies import model_of
@@ -19,8 +19,10 @@ from interpose.gateway.judging import Judging
 from interpose.gateway.replying import Replying
 from interpose.gateway.rounds import Rounds
 from interpose.gateway.settings import PROVIDERS, Target
+from interpose.gateway.shaping import Shaping
 from interpose.gateway.upstream import Question, UpstreamDown, UpstreamReply, joined_url, passed_on
 from interpose.gateway.visit import Parts, Teller, Visit
+from interpose.gateway.wording import refusal_line
 from interpose.kernel.ids import derived_id
 from interpose.wire.jsonbytes import write_json
 
@@ -123,6 +125,11 @@ class Exchange:
         if request is None:
             return
         judging = await self._judging(request)
+        if judging.policy.wants("llm.request"):
+            shaped = await self._shaped(request, judging)
+            if shaped is None:
+                return
+            request, judging = shaped, await self._judging(shaped)
         turn, wanted = await judging.news(request)
         if turn.refusal is not None:
             await self._say(request, turn.refusal)
@@ -144,7 +151,22 @@ class Exchange:
                 await self._teller.fail(502, message)
                 return
             rounds = self._rounds(request, judging, question, upstreams)
-            await Replying(self._teller, self._codec, judging, target, reply, rounds).run()
+            shaping = Shaping(self._codec, judging)
+            await Replying(self._teller, self._codec, judging, target, reply, rounds, shaping).run()
+
+    async def _shaped(self, request: RequestView, judging: Judging) -> RequestView | None:
+        """The request as handlers leave it; None when the client has been told why it is not sent."""
+        body = await Shaping(self._codec, judging).request(request.body)
+        if isinstance(body, Refusal):
+            await self._teller.fail(400, refusal_line("the request", body), outcome="refused")
+            return None
+        if body is request.body:
+            return request
+        try:
+            return self._codec.read(body)
+        except Unreadable as error:
+            await self._teller.fail(500, f"a handler made a request of it that cannot be read: {error}")
+            return None
 
     def _rounds(self, request: RequestView, judging: Judging, question: Question, upstreams: AsyncExitStack) -> Rounds:
         async def ask(body: bytes) -> UpstreamReply | UpstreamDown:

@@ -10,7 +10,7 @@ from interpose.catalog.reading import canonical_name
 from interpose.contracts.effects import MetadataValue
 from interpose.contracts.journal import Record, Step
 from interpose.contracts.ports import Clock, Journal, Policy
-from interpose.contracts.stages import Compaction, Context, Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.contracts.stages import Compaction, Context, LlmPoint, Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Refusal, ToolChoice, Verdict
 from interpose.contracts.wording import framed, lines_in_front, withheld_text
 from interpose.gateway.api import Dropped, NewResult, NewTurn, ProposedCall, RequestView, ResultEdit, TurnEdit
@@ -69,6 +69,10 @@ class Judging:
         verdict = await self.ledger.call_once(key, partial(self._judge, point))
         self.ledger.wait_for_turn(verdict.reminders)
         return verdict.continuation
+
+    async def traffic(self, point: LlmPoint) -> Verdict:
+        """The verdict on a request, a reply or a part of one; a policy that fails lets it pass."""
+        return await self._judge(point)
 
     async def _call(self, call: ProposedCall) -> Verdict:
         return await self._judge(

@@ -24,6 +24,7 @@ from interpose.gateway.faults import keep_alive
 from interpose.gateway.judging import Judging
 from interpose.gateway.rounds import Rounds
 from interpose.gateway.settings import Target
+from interpose.gateway.shaping import Shaping
 from interpose.gateway.upstream import UpstreamDown, UpstreamReply
 from interpose.gateway.visit import Teller
 from interpose.wire.sse import EventTooLong
@@ -44,6 +45,7 @@ class Replying:
     target: Target
     reply: UpstreamReply
     rounds: Rounds
+    shaping: Shaping
     _written: float = 0.0
     _is_streaming: bool = False
     _untold: list[tuple[ProposedCall, Verdict]] = field(default_factory=list)
@@ -86,16 +88,21 @@ class Replying:
         self._is_streaming = self.rounds.is_streamed = True
         self._written = self._now()
         stream = self.codec.stream()
-        fault = await self._one_stream(stream, chunks)
+        fault = await self._one_stream(stream, chunks, self.reply.status)
         while fault is None and (following := self._following()) is not None:
-            fault = await self._one_stream(stream, following.chunks())
+            fault = await self._one_stream(stream, following.chunks(), following.status)
         if fault is not None:
             self.teller.record("failed", outcome="upstream_died", reason=fault)
             await self._drive(stream.finish(f"interpose: {fault}"), self._write)
         await self.teller.outgoing.end()
 
-    async def _one_stream(self, stream: ReplyStream, chunks: AsyncIterator[bytes | UpstreamDown]) -> str | None:
+    async def _one_stream(
+        self, stream: ReplyStream, chunks: AsyncIterator[bytes | UpstreamDown], status: int
+    ) -> str | None:
         """One reply of the model, to its end; what it broke off for."""
+        chunks = self.shaping.streamed(chunks, status)
+        if self.shaping.holds:
+            chunks = self._lively(chunks)
         try:
             async for chunk in chunks:
                 if isinstance(chunk, UpstreamDown):
@@ -109,6 +116,11 @@ class Replying:
             return f"the upstream's stream cannot be read: {error}"
         return None
 
+    async def _lively(self, chunks: AsyncIterator[bytes | UpstreamDown]) -> AsyncIterator[bytes | UpstreamDown]:
+        """The chunks of a reply that is held for long; the client is shown life meanwhile."""
+        while (chunk := await self._alive(_next(chunks))) is not None:
+            yield chunk
+
     async def _whole(self, chunks: AsyncIterator[bytes | UpstreamDown]) -> None:
         reader = self.codec.whole()
         written: list[bytes] = []
@@ -118,7 +130,7 @@ class Replying:
 
         following: UpstreamReply | None = self.reply
         while following is not None:
-            body = await self._collected(chunks)
+            body = await self._collected(self.shaping.whole(chunks, following.status))
             if body is None:
                 return
             try:
@@ -217,6 +229,10 @@ class Replying:
 
     def _now(self) -> float:
         return self.teller.parts.clock.monotonic()
+
+
+async def _next(chunks: AsyncIterator[bytes | UpstreamDown]) -> bytes | UpstreamDown | None:
+    return await anext(chunks, None)
 
 
 def _without_length(headers: HeaderList) -> HeaderList:

@@ -52,7 +52,7 @@ class AnthropicRequest:
     """The port `RequestView`. Raises Unreadable when the body is not JSON or its messages are no list."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
+        self.body = body
         self._top = open_body(body, arguments="input")
         self._messages = [bytes(raw) for raw in open_array(self._top.get("messages"))]
         self._roles = [role_of(msgspec.Raw(message)) for message in self._messages]
@@ -84,7 +84,7 @@ class AnthropicRequest:
         messages = self._model_history(edits)
         choice = self._choice(tool_choice)
         if choice is None and is_same(messages, self._messages):
-            return Rewritten(self._body)
+            return Rewritten(self.body)
 
         top = dict(self._top)
         top["messages"] = msgspec.Raw(write_json([msgspec.Raw(message) for message in messages]))

@@ -34,7 +34,7 @@ class ChatRequest:
     """The port `RequestView`. Raises Unreadable when the body is not JSON or its messages are no list."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
+        self.body = body
         self._top = open_body(body)
         self._messages = [bytes(raw) for raw in open_array(self._top.get("messages"))]
         self._roles = [role_of(msgspec.Raw(message)) for message in self._messages]
@@ -76,7 +76,7 @@ class ChatRequest:
         messages = [self._edited(position, edits) for position in range(len(self._messages))]
         choice = self._choice(tool_choice)
         if choice is None and all(new is old for new, old in zip(messages, self._messages, strict=True)):
-            return Rewritten(self._body)
+            return Rewritten(self.body)
 
         top = dict(self._top)
         top["messages"] = msgspec.Raw(write_json([msgspec.Raw(message) for message in messages]))

@@ -30,7 +30,7 @@ class GeminiRequest:
     """
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
+        self.body = body
         self._top = open_body(body, arguments="args")
         self._contents = [bytes(raw) for raw in open_array(self._top.get("contents"))]
         self._values = [value_of(msgspec.Raw(content)) for content in self._contents]
@@ -71,7 +71,7 @@ class GeminiRequest:
         contents = [self._edited(position, edits) for position in range(len(self._contents))]
         config = self._tool_config(tool_choice)
         if config is None and all(new is old for new, old in zip(contents, self._contents, strict=True)):
-            return Rewritten(self._body)
+            return Rewritten(self.body)
 
         top = {**self._top, "contents": msgspec.Raw(write_json([msgspec.Raw(content) for content in contents]))}
         if config is not None:

@@ -53,7 +53,7 @@ class ResponsesRequest:
     """The port `RequestView`. Raises Unreadable when the body is not JSON or its input is neither text nor a list."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
+        self.body = body
         self._top = open_body(body)
         self._items = _items(self._top.get("input"))
         self._heads = [_head(item) for item in self._items]
@@ -96,7 +96,7 @@ class ResponsesRequest:
         choice = self._choice(tool_choice)
         is_same = all(new is old for new, old in zip(items, self._items, strict=True))
         if choice is None and is_same:
-            return Rewritten(self._body)
+            return Rewritten(self.body)
 
         top = dict(self._top)
         if not is_same:
