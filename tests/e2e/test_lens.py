@@ -5,49 +5,19 @@ counts how much of each prompt it knows. What the gateway changed must be there 
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
-
-import pytest
+from dataclasses import replace
 
 from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Refusal, Reminder, Verdict
 from interpose.testing.fakes import allow, refuse
 from interpose.testing.upstream import Reply, Step, Text, Thinking, ToolUse
+from tests.e2e.apis import Case, every_case
 from tests.e2e.house import House
-from tests.e2e.talkers import APIS, Talker
 
 RM = {"command": "rm -rf build"}
 LINE = "[interpose] Bash was refused by no-rm: not recursively"
 TOLD = "Bash was refused by no-rm: not recursively"
 NUDGE = "[interpose] the turn goes on: run the tests first"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One API, asked in one way."""
-
-    api: str
-    stream: bool
-
-    def house(self, script: list[Step], judge: Callable[[Point], Verdict], **settings: Any) -> House:
-        """A gateway whose model follows the script."""
-        return House(script, judge, **{"on_refusal": "continue", **settings})
-
-    def talker(self, house: House) -> Talker:
-        """A client of it."""
-        return APIS[self.api](house.url, stream=self.stream)
-
-
-CASES = [Case(api, stream) for api in APIS for stream in (True, False) if stream or api != "gemini-array"]
-
-
-@pytest.fixture(params=CASES, ids=lambda case: f"{case.api}-{'stream' if case.stream else 'whole'}")
-def case(request: pytest.FixtureRequest) -> Case:
-    """Each API, streamed and not."""
-    given: Case = request.param
-    return given
 
 
 def no_rm(point: Point) -> Verdict:
@@ -68,6 +38,7 @@ def histories(house: House) -> list[str]:
     return [json.dumps(request.json) for request in house.upstream.requests]
 
 
+@every_case
 def test_a_refused_call_is_told_to_the_model_and_the_reply_goes_on(case: Case) -> None:
     """The client gets one message, with the refusal and what the model said then; the model's history has the call."""
     script: list[Step] = [
@@ -98,6 +69,7 @@ def test_a_refused_call_is_told_to_the_model_and_the_reply_goes_on(case: Case) -
         assert [record.call_id for record in refused if record.step == "applied"] == [refused[0].call_id]
 
 
+@every_case
 def test_a_refused_call_beside_a_released_one(case: Case) -> None:
     """The refusal is told as text now, and stands as call and error in the next request."""
     script: list[Step] = [
@@ -120,6 +92,7 @@ def test_a_refused_call_beside_a_released_one(case: Case) -> None:
         assert_prefix_never_shrinks(house)
 
 
+@every_case
 def test_at_most_three_times_within_one_reply(case: Case) -> None:
     """A model that insists is told three times; then the person is."""
     script: list[Step] = [
@@ -141,6 +114,7 @@ def test_at_most_three_times_within_one_reply(case: Case) -> None:
         assert_prefix_never_shrinks(house)
 
 
+@every_case
 def test_two_calls_refused_at_once_are_both_answered(case: Case) -> None:
     """The model gets an error for each of them."""
     script: list[Step] = [
@@ -162,6 +136,7 @@ def test_two_calls_refused_at_once_are_both_answered(case: Case) -> None:
         assert_prefix_never_shrinks(house)
 
 
+@every_case
 def test_tell_ends_the_reply(case: Case) -> None:
     """With `on_refusal = "tell"` the model learns of it from the text in its history."""
     script: list[Step] = [Reply(Text("I clean up."), ToolUse("Bash", RM)), Reply(Text("Two."))]
@@ -175,6 +150,7 @@ def test_tell_ends_the_reply(case: Case) -> None:
         assert LINE in histories(house)[1]
 
 
+@every_case
 def test_where_the_model_cannot_go_on_the_person_is_told(case: Case) -> None:
     """An upstream that refuses the next request ends the reply, which is whole all the same."""
     with case.house([Reply(Text("I clean up."), ToolUse("Bash", RM))], no_rm) as house:
@@ -187,6 +163,7 @@ def test_where_the_model_cannot_go_on_the_person_is_told(case: Case) -> None:
         assert "500" in told[0]
 
 
+@every_case
 def test_a_turn_is_carried_onward_once(case: Case) -> None:
     """The nudge stands in the model's history as a message, in the client's as a line; both keep it."""
 
@@ -218,6 +195,7 @@ def test_a_turn_is_carried_onward_once(case: Case) -> None:
         assert_prefix_never_shrinks(house)
 
 
+@every_case
 def test_changed_arguments_reach_the_agent_and_the_model_keeps_its_own(case: Case) -> None:
     """The agent runs the call as it was changed; the model's history has it as the model made it, and a note."""
 
@@ -242,6 +220,7 @@ def test_changed_arguments_reach_the_agent_and_the_model_keeps_its_own(case: Cas
         assert_prefix_never_shrinks(house)
 
 
+@every_case
 def test_a_turn_that_is_refused_is_told_in_a_reply(case: Case) -> None:
     """No error and no retry: the person reads why, and the model is not asked."""
 
@@ -257,6 +236,7 @@ def test_a_turn_that_is_refused_is_told_in_a_reply(case: Case) -> None:
         assert house.upstream.requests == ()
 
 
+@every_case
 def test_a_prompt_and_an_output_can_be_replaced(case: Case) -> None:
     """The model sees what a handler made of them, in every request."""
 
@@ -291,6 +271,7 @@ def test_a_prompt_and_an_output_can_be_replaced(case: Case) -> None:
         assert_prefix_never_shrinks(house)
 
 
+@every_case
 def test_reminders_of_a_turns_end_come_with_the_next_turn(case: Case) -> None:
     """What a handler says when a turn has ended is told when the person speaks again."""
 

@@ -16,9 +16,9 @@ from interpose.contracts.verdict import Refusal, Verdict
 from interpose.testing import anthropic
 from interpose.testing.fakes import FakePolicy, allow
 from interpose.testing.upstream import RawStream, Reply, Step, Text, ToolUse
+from tests.e2e.apis import Case, every_case, every_stream
 from tests.e2e.house import House
 from tests.e2e.talkers import APIS, Anthropic
-from tests.e2e.test_lens import CASES, Case, case  # noqa: F401 - a fixture
 
 BUSY: Collection[Stage] = ("turn.start", "tool.call", "tool.result", "turn.end")
 
@@ -45,7 +45,8 @@ def changed(point: Point, body: Json, old: str, new: str) -> Verdict:
     return replace(allow(point), outcome="patched", body=json.loads(text.replace(old, new)))
 
 
-def test_a_request_is_changed_before_it_is_judged(case: Case) -> None:  # noqa: F811
+@every_case
+def test_a_request_is_changed_before_it_is_judged(case: Case) -> None:
     """The model is sent what the handler made; the policy judges that too."""
 
     def judge(point: Point) -> Verdict:
@@ -62,7 +63,8 @@ def test_a_request_is_changed_before_it_is_judged(case: Case) -> None:  # noqa: 
         assert [getattr(point, "prompt", "") for point in house.policy.points][1] == "a *** word"
 
 
-def test_a_request_is_cancelled(case: Case) -> None:  # noqa: F811
+@every_case
+def test_a_request_is_cancelled(case: Case) -> None:
     """The client gets an error in its API's shape, and the model is not asked."""
 
     def judge(point: Point) -> Verdict:
@@ -80,8 +82,8 @@ def test_a_request_is_cancelled(case: Case) -> None:  # noqa: F811
         assert house.upstream.requests == ()
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.stream], ids=lambda case: case.api)
-def test_chunks_are_changed_and_dropped(case: Case) -> None:  # noqa: F811
+@every_stream
+def test_chunks_are_changed_and_dropped(case: Case) -> None:
     """Each event is seen once, in order; what is dropped leaves nothing behind."""
     seen: list[int] = []
 
@@ -95,7 +97,7 @@ def test_chunks_are_changed_and_dropped(case: Case) -> None:  # noqa: F811
 
     with house_of([Reply(Text("bad news---- drop me----"))], judge, wants=["llm.chunk"]) as house:
         talker = case.talker(house)
-        if case.api in ("responses",):
+        if case.api == "responses":
             talker.history.append(talker.spoken("hi"))
             raw = house.raw("POST", talker.path, json.dumps(talker.body()).encode())[2]
             assert b"good news" in raw
@@ -104,7 +106,8 @@ def test_chunks_are_changed_and_dropped(case: Case) -> None:  # noqa: F811
         assert seen == list(range(len(seen)))
 
 
-def test_a_whole_reply_is_changed(case: Case) -> None:  # noqa: F811
+@every_case
+def test_a_whole_reply_is_changed(case: Case) -> None:
     """Streamed or not, the client gets the reply as the handler made it, coherent to its last event."""
 
     def judge(point: Point) -> Verdict:
@@ -125,7 +128,8 @@ def test_a_whole_reply_is_changed(case: Case) -> None:  # noqa: F811
         assert [point.tool_name for point in house.policy.points if isinstance(point, ToolCall)] == ["Read"]
 
 
-def test_a_whole_reply_is_cancelled(case: Case) -> None:  # noqa: F811
+@every_case
+def test_a_whole_reply_is_cancelled(case: Case) -> None:
     """The person is told in the model's place; no call of the reply reaches the agent."""
 
     def judge(point: Point) -> Verdict:
@@ -141,7 +145,8 @@ def test_a_whole_reply_is_cancelled(case: Case) -> None:  # noqa: F811
         assert said.stop == "done"
 
 
-def test_an_unchanged_reply_that_was_held_leaves_as_it_came(case: Case) -> None:  # noqa: F811
+@every_case
+def test_an_unchanged_reply_that_was_held_leaves_as_it_came(case: Case) -> None:
     """Byte for byte, the same as without the handler."""
     raws = []
     for changes in ((), ("llm.response",)):
