@@ -16,6 +16,7 @@ from interpose.gateway.bodies import model_of
 from interpose.gateway.credentials import with_key
 from interpose.gateway.encodings import UndecodableError, decoded
 from interpose.gateway.judging import Judging
+from interpose.gateway.ledger import SessionLedger
 from interpose.gateway.replying import Replying
 from interpose.gateway.rounds import Rounds
 from interpose.gateway.settings import PROVIDERS, Target
@@ -230,6 +231,8 @@ class Exchange:
         visit = self.visit
         policy = await self.parts.policies.of(visit.workspace)
         launch = visit.launch
+        identity = visit.identity
+        turn = identity.turn or request.turn_key
         context = Context(
             mount="wire",
             session=visit.session,
@@ -237,12 +240,28 @@ class Exchange:
             cwd=launch.cwd if launch else "",
             agent=visit.agent,
             launch=launch.id if launch else None,
-            turn=derived_id("t", visit.session, request.turn_key) if request.turn_key else None,
+            turn=derived_id("t", visit.session, turn) if turn else None,
             model=request.model or visit.route.model,
+            parent=identity.parent,
+            subagent=identity.subagent,
         )
-        ledger = await self.parts.ledger.session(context.launch, visit.session)
-        place = f"{request.turn_key}:{request.length}"
-        return Judging(policy, context, ledger, self.parts.journal, self.parts.clock, place)
+        return Judging(
+            policy=policy,
+            context=context,
+            ledger=await self._ledger(context),
+            journal=self.parts.journal,
+            clock=self.parts.clock,
+            place=f"{request.turn_key}:{request.length}",
+            is_aside=identity.is_compaction,
+        )
+
+    async def _ledger(self, context: Context) -> SessionLedger:
+        ledger = await self.parts.ledger.session(context.launch, context.session)
+        if ledger.restored:
+            reason = f"{ledger.restored} parts of this session's history are known from an earlier process"
+            self._teller.record("applied", outcome="restored", reason=reason)
+            ledger.restored = 0
+        return ledger
 
     def _rewritten(self, request: RequestView, judging: Judging, wanted: ToolChoice | None) -> bytes:
         rewritten = request.rewritten(judging.ledger, wanted)

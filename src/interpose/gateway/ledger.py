@@ -91,6 +91,8 @@ class SessionLedger:
         self._edited_calls: Counter[str] = Counter()
         self._edited_positions: Counter[int] = Counter()
         self._waiting: list[Reminder] = []
+        self.restored = 0
+        """How many parts an earlier process had kept."""
         self._judging: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -246,6 +248,9 @@ class SessionLedger:
                     self._originals.put(str(name[0]), msgspec.json.decode(value, type=dict[str, Any]))
                 case "resumed":
                     self._resumed.put(str(name[0]), msgspec.json.decode(value, type=Resumed))
+                case _:
+                    return
+            self.restored += 1
         except (msgspec.MsgspecError, ValueError, TypeError, IndexError):
             return
 
