@@ -8,11 +8,12 @@ import json
 from dataclasses import replace
 
 from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnEnd, TurnStart
-from interpose.contracts.verdict import Refusal, Reminder, Verdict
+from interpose.contracts.verdict import Refusal, Reminder, ToolChoice, Verdict
 from interpose.testing.fakes import allow, refuse
 from interpose.testing.upstream import Reply, Step, Text, Thinking, ToolUse
 from tests.e2e.apis import Case, every_case
 from tests.e2e.house import House
+from tests.e2e.talkers import Anthropic
 
 RM = {"command": "rm -rf build"}
 LINE = "[interpose] Bash was refused by no-rm: not recursively"
@@ -287,4 +288,26 @@ def test_reminders_of_a_turns_end_come_with_the_next_turn(case: Case) -> None:
         talker.says("c")
 
         assert ["mind the gap" in body for body in histories(house)] == [False, True, True]
+        assert_prefix_never_shrinks(house)
+
+
+def test_a_tool_that_cannot_be_forced_is_asked_for() -> None:
+    """A thinking model may not be forced; it is reminded instead, in every request, and the journal says why."""
+
+    def requiring(point: Point) -> Verdict:
+        if isinstance(point, TurnStart) and point.prompt == "go":
+            return replace(allow(point), tool_choice=ToolChoice("required", "Read"))
+        return allow(point)
+
+    with House([Reply(Text("One.")), Reply(Text("Two."))], requiring) as house:
+        talker = Anthropic(house.url, stream=True)
+        talker.more = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+        talker.says("go")
+        talker.says("more")
+
+        for request in house.upstream.requests:
+            assert "tool_choice" not in request.json
+            assert json.dumps(request.json).count("Use the tool Read next.") == 1
+        reasons = [record.reason for record in house.journal.records if record.outcome == "not_applicable"]
+        assert reasons == ["the request cannot be told to use tools so: required Read"]
         assert_prefix_never_shrinks(house)

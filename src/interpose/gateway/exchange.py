@@ -265,9 +265,12 @@ class Exchange:
 
     def _rewritten(self, request: RequestView, judging: Judging, wanted: ToolChoice | None) -> bytes:
         rewritten = request.rewritten(judging.ledger, wanted)
-        if wanted is not None and not rewritten.choice_applied:
-            reason = f"the request cannot be told to use tools so: {wanted.mode} {wanted.tool_name or ''}".rstrip()
-            self._teller.record("skipped", outcome="not_applicable", reason=reason)
+        if wanted is None or rewritten.choice_applied:
+            return rewritten.body
+        reason = f"the request cannot be told to use tools so: {wanted.mode} {wanted.tool_name or ''}".rstrip()
+        self._teller.record("skipped", outcome="not_applicable", reason=reason)
+        if judging.reminded_of_tool(request, wanted):
+            rewritten = request.rewritten(judging.ledger, wanted)
         return rewritten.body
 
     def _judged_headers(self) -> HeaderList:

@@ -15,7 +15,14 @@ from interpose.contracts.verdict import Refusal, ToolChoice, Verdict
 from interpose.contracts.wording import framed, lines_in_front, withheld_text
 from interpose.gateway.api import Dropped, NewResult, NewTurn, ProposedCall, RequestView, ResultEdit, TurnEdit
 from interpose.gateway.ledger import SessionLedger
-from interpose.gateway.wording import changed_line, refusal_line, reminder_block, result_addition
+from interpose.gateway.wording import (
+    changed_line,
+    refusal_line,
+    reminded,
+    reminder_block,
+    required_line,
+    result_addition,
+)
 from interpose.kernel.boundary import fault_line, guarded_async
 from interpose.kernel.canonical import canonical_hash
 from interpose.kernel.ids import random_id
@@ -54,6 +61,19 @@ class Judging:
             turn = await self.ledger.turn_once(request.turn, partial(self._turn, request.turn, request))
             wanted = turn.tool_choice or wanted
         return turn, self._as_called(wanted, request)
+
+    def reminded_of_tool(self, request: RequestView, wanted: ToolChoice) -> bool:
+        """Whether the model is now reminded of a tool that it cannot be forced to use; in what is new, and kept."""
+        if wanted.mode != "required" or wanted.tool_name not in request.tool_names():
+            return False
+        reminder = reminded(required_line(wanted.tool_name))
+        if request.turn is not None:
+            self.ledger.add_to_turn(request.turn, reminder)
+            return True
+        if request.results:
+            self.ledger.add_to_result(request.results[-1], reminder)
+            return True
+        return False
 
     async def call(self, call: ProposedCall) -> Verdict:
         """The verdict on a proposed call; a policy that fails refuses it. The same call again has the same one."""

@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -17,6 +18,7 @@ import msgspec
 
 from interpose.contracts.json import JsonObject
 from interpose.contracts.verdict import Reminder, Verdict
+from interpose.contracts.wording import framed
 from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
 
 SESSIONS_MAX = 1_000
@@ -181,6 +183,20 @@ class SessionLedger:
             self._resumed.put(response_id, resumed)
         self._store("resumed", [response_id], resumed)
 
+    def add_to_turn(self, turn: NewTurn, reminder: str) -> None:
+        """Adds a reminder to a prompt's edit, once."""
+        key = (turn.position, turn.digest)
+        edit = self.turn_edit(*key) or TurnEdit()
+        if reminder not in edit.reminder:
+            self._keep_turn(key, replace(edit, reminder=framed(edit.reminder, reminder)))
+
+    def add_to_result(self, result: NewResult, reminder: str) -> None:
+        """Adds a reminder below a result, once."""
+        key = (result.call_id, result.digest)
+        edit = self.result_edit(*key) or ResultEdit()
+        if reminder not in edit.addition:
+            self._keep_result(key, replace(edit, addition=framed(edit.addition, reminder)))
+
     def wait_for_turn(self, reminders: Iterable[Reminder]) -> None:
         """Keeps reminders for the turn that starts next."""
         with self._lock:
@@ -216,8 +232,7 @@ class SessionLedger:
                 return known
             edit = await judge()
             if edit is not None:
-                self._put_result(key, edit)
-                self._store("result", list(key), edit, is_edit=not edit.is_empty)
+                self._keep_result(key, edit)
             return edit or ResultEdit()
 
     async def turn_once(self, turn: NewTurn, judge: Callable[[], Awaitable[TurnEdit | None]]) -> TurnEdit:
@@ -229,8 +244,7 @@ class SessionLedger:
                 return known
             edit = await judge()
             if edit is not None:
-                self._put_turn(key, edit)
-                self._store("turn", list(key), edit, is_edit=not edit.is_empty)
+                self._keep_turn(key, edit)
             return edit or TurnEdit()
 
     def restore(self, kind: str, key: str, value: bytes) -> None:
@@ -256,6 +270,14 @@ class SessionLedger:
 
     def _turn_to_judge(self, key: object) -> asyncio.Lock:
         return self._judging.setdefault(key, asyncio.Lock())
+
+    def _keep_result(self, key: tuple[str, str], edit: ResultEdit) -> None:
+        self._put_result(key, edit)
+        self._store("result", list(key), edit, is_edit=not edit.is_empty)
+
+    def _keep_turn(self, key: tuple[int, str], edit: TurnEdit) -> None:
+        self._put_turn(key, edit)
+        self._store("turn", list(key), edit, is_edit=not edit.is_empty)
 
     def _store(self, kind: str, key: list[str | int], value: object, *, is_edit: bool = True) -> None:
         if self._keep is not None and is_edit:

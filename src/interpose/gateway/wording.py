@@ -38,6 +38,11 @@ def changed_line(arguments: JsonObject) -> str:
     return f"{TOLD_AS}this call ran with other arguments than yours: {write_json(arguments).decode()}"
 
 
+def required_line(tool: str) -> str:
+    """What the model is reminded of where it cannot be forced to use a tool."""
+    return f"Use the tool {tool} next."
+
+
 def reminded(message: str) -> str:
     """A message of ours to the model, in the place of the person's."""
     return f"{REMINDER_OPEN}\n{message}\n{REMINDER_CLOSE}"
