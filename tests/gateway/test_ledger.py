@@ -79,7 +79,7 @@ def test_memory_is_bounded() -> None:
         first = await ledger.session("l1", "s1")
         assert await ledger.session("l1", "s1") is first
         assert await ledger.session("l2", "s1") is not first
-        assert await ledger.session(None, "s1") is not first
+        assert await ledger.session("", "s1") is not first
         assert await ledger.session("l1", "s1") is not first
 
     asyncio.run(sessions())

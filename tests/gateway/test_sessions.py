@@ -74,10 +74,10 @@ def test_the_same_process_finds_a_session_that_it_forgot(tmp_path: Path) -> None
     ledger = Ledger(store, sessions=1)
 
     async def story() -> SessionLedger:
-        first = await ledger.session(None, "s1")
+        first = await ledger.session("", "s1")
         first.keep_mark("root", "line", 0, MARK)
-        await ledger.session(None, "s2")
-        return await ledger.session(None, "s1")
+        await ledger.session("", "s2")
+        return await ledger.session("", "s1")
 
     assert asyncio.run(story()).mark("root", "line", 0) == MARK
     store.close()

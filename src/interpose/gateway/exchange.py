@@ -256,7 +256,7 @@ class Exchange:
         )
 
     async def _ledger(self, context: Context) -> SessionLedger:
-        ledger = await self.parts.ledger.session(context.launch, context.session)
+        ledger = await self.parts.ledger.session(context.workspace, context.session)
         if ledger.restored:
             reason = f"{ledger.restored} parts of this session's history are known from an earlier process"
             self._teller.record("applied", outcome="restored", reason=reason)

@@ -32,17 +32,18 @@ V = TypeVar("V")
 class LedgerStore(Protocol):
     """Keeps what edits histories, for the next process. Any thread may use it.
 
-    A part is named by its `kind` and `key` within one session of one launch ("" for none).
+    A part is named by its `kind` and `key` within one session of one workspace ("" for none): an agent that is started
+    anew goes on with a session of its own.
     """
 
-    def load(self, launch: str, session: str) -> Iterable[tuple[str, str, bytes]]:
+    def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
         """The parts of a session as kind, key and value, longest unused first; none for one that is not known.
 
         Waits for the disk. Never raises: what cannot be read is not there.
         """
         ...
 
-    def keep(self, launch: str, session: str, kind: str, key: str, value: bytes) -> None:
+    def keep(self, workspace: str, session: str, kind: str, key: str, value: bytes) -> None:
         """Remembers a part, in the place of an earlier one of the same name. Never raises, never waits."""
         ...
 
@@ -315,9 +316,9 @@ class Ledger:
         self._parts = parts
         self._sessions: _Recent[tuple[str, str], SessionLedger] = _Recent(sessions)
 
-    async def session(self, launch: str | None, session: str) -> SessionLedger:
-        """The memory of one session of one launch; the first time what the store has of it is read, in a thread."""
-        key = (launch or "", session)
+    async def session(self, workspace: str, session: str) -> SessionLedger:
+        """The memory of one session of one workspace; the first time what the store has of it is read, in a thread."""
+        key = (workspace, session)
         known = self._known(key)
         if known is not None:
             return known

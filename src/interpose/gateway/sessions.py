@@ -34,13 +34,13 @@ _SCHEMA = Schema(
             (
                 """
                 CREATE TABLE session_parts (
-                    launch TEXT NOT NULL,
+                    workspace TEXT NOT NULL,
                     session TEXT NOT NULL,
                     kind TEXT NOT NULL,
                     key TEXT NOT NULL,
                     value BLOB NOT NULL,
                     at REAL NOT NULL,
-                    PRIMARY KEY (launch, session, kind, key)
+                    PRIMARY KEY (workspace, session, kind, key)
                 )
                 """,
                 "CREATE INDEX session_parts_by_age ON session_parts (at)",
@@ -68,24 +68,24 @@ class SqliteLedgers:
         self._writer: threading.Thread | None = None
         self._forget_old()
 
-    def load(self, launch: str, session: str) -> Iterable[tuple[str, str, bytes]]:
+    def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
         """The parts of a session, those changed longest ago first; none when they cannot be read."""
         self.flush()
         try:
             rows = self._database.query(
-                "SELECT kind, key, value FROM session_parts WHERE launch = ? AND session = ? ORDER BY at, rowid",
-                (launch, session),
+                "SELECT kind, key, value FROM session_parts WHERE workspace = ? AND session = ? ORDER BY at, rowid",
+                (workspace, session),
             )
         except StorageError as error:
             self._lost(f"what a session was told before cannot be read: {error}")
             return []
         return [(str(kind), str(key), bytes(value)) for kind, key, value in rows]
 
-    def keep(self, launch: str, session: str, kind: str, key: str, value: bytes) -> None:
+    def keep(self, workspace: str, session: str, kind: str, key: str, value: bytes) -> None:
         """Hands a part to the writing thread."""
         if self._writer is None:
             self._start()
-        self._queue.put((launch, session, kind, key, value, self._clock.now()))
+        self._queue.put((workspace, session, kind, key, value, self._clock.now()))
 
     def flush(self, timeout_s: float = FLUSH_TIMEOUT_S) -> bool:
         """Waits until what was kept so far is written; False when that took longer than `timeout_s`."""
@@ -135,15 +135,15 @@ class SqliteLedgers:
         try:
             with self._database.transaction():
                 self._database.execute_many(
-                    "INSERT OR REPLACE INTO session_parts (launch, session, kind, key, value, at)"
+                    "INSERT OR REPLACE INTO session_parts (workspace, session, kind, key, value, at)"
                     " VALUES (?, ?, ?, ?, ?, ?)",
                     batch,
                 )
-                for launch, session in {part[:2] for part in batch}:
+                for workspace, session in {part[:2] for part in batch}:
                     self._database.execute(
                         "DELETE FROM session_parts WHERE rowid IN (SELECT rowid FROM session_parts"
-                        " WHERE launch = ? AND session = ? ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?)",
-                        (launch, session, PARTS_KEPT),
+                        " WHERE workspace = ? AND session = ? ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?)",
+                        (workspace, session, PARTS_KEPT),
                     )
         except StorageError as error:
             self._lost(f"{len(batch)} parts of sessions are not kept for the next process: {error}")
@@ -152,7 +152,7 @@ class SqliteLedgers:
         with suppress(StorageError), self._database.transaction():
             self._database.execute("DELETE FROM session_parts WHERE at < ?", (self._clock.now() - KEPT_S,))
             self._database.execute(
-                "DELETE FROM session_parts WHERE (launch, session) IN (SELECT launch, session FROM session_parts"
-                " GROUP BY launch, session ORDER BY max(at) DESC LIMIT -1 OFFSET ?)",
+                "DELETE FROM session_parts WHERE (workspace, session) IN (SELECT workspace, session FROM session_parts"
+                " GROUP BY workspace, session ORDER BY max(at) DESC LIMIT -1 OFFSET ?)",
                 (SESSIONS_KEPT,),
             )
