@@ -5,7 +5,7 @@ upstream again, with the model's own reply and what answers it.
 Knows: when to go on, what is remembered of it. Does not know: any API's shape, sockets, bytes of streams.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from interpose.contracts.json import Json, JsonObject
@@ -19,6 +19,9 @@ from interpose.wire.jsonbytes import read_json
 
 ROUNDS_MAX = 3
 """How often the model is asked again within one reply of the client's."""
+
+_ENDS: Mapping[str, str] = {"completed": "stop"}
+"""Words of an API that say more plainly in another's what they mean."""
 
 AskAgain = Callable[[bytes], Awaitable[UpstreamReply | UpstreamDown]]
 
@@ -79,7 +82,7 @@ class Rounds:
         """The turn is over, unless a handler carries it onward, once."""
         if self.judging.is_aside or not self.judging.policy.wants("turn.end"):
             return None
-        nudge = await self.judging.turn_end(self._text(step), step.stop_reason)
+        nudge = await self.judging.turn_end(self._text(step), _ENDS.get(step.stop_reason or "", step.stop_reason))
         if nudge is None or self._nudged:
             return None
         self._nudged = True
