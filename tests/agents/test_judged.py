@@ -79,7 +79,7 @@ def test_a_refused_delete_is_shown_in_full(scene: Scene, player: Player) -> None
 
     name = player.runs("").name
     assert (ran.code, len(ran.turns)) == (0, 1), ran.out
-    assert f"[interpose] {name} {REFUSED_DELETE}" in ran.out
+    assert ran.out.count(f"[interpose] {name} {REFUSED_DELETE}") >= 1
     assert (scene.work / "build").is_dir()
     assert ran.outcomes("tool.call") == [("shell", "refused")]
 
