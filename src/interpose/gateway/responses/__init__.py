@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from interpose.contracts.json import JsonObject
 from interpose.gateway.api import ApiName, RefusedCall, ReplyStream, RequestView
-from interpose.gateway.responses.reply import judged_reply
+from interpose.gateway.responses import history, response
+from interpose.gateway.responses.reply import ResponsesReply
 from interpose.gateway.responses.request import ResponsesRequest
 from interpose.gateway.responses.stream import ResponsesStream
-from interpose.gateway.single import SingleReply
 
 
 class ResponsesCodec:
@@ -25,37 +25,34 @@ class ResponsesCodec:
 
     def whole(self) -> ReplyStream:
         """A reader for one reply that is not streamed."""
-        return SingleReply(judged_reply)
+        return ResponsesReply()
 
     def stream(self) -> ReplyStream:
         """A reader for one streamed reply."""
         return ResponsesStream()
 
-    def collected(self, raw: bytes) -> JsonObject | None:  # noqa: ARG002
-        """The whole reply that a stream's bytes add up to; None when that cannot be told for sure."""
-        return None
+    def collected(self, raw: bytes) -> JsonObject | None:
+        """The whole response that a stream's bytes add up to; None when that cannot be told for sure."""
+        return response.collected(raw)
 
-    def spoken(self, raw: bytes) -> str:  # noqa: ARG002
-        """What a streamed reply tells the person."""
-        return ""
+    def spoken(self, raw: bytes) -> str:
+        """What a streamed response tells the person."""
+        return response.spoken(raw)
 
     def as_stream(self, reply: JsonObject) -> bytes:
-        """A whole reply as the API streams it."""
-        raise NotImplementedError
+        """A whole response as the API streams it."""
+        return response.as_stream(reply)
 
     def said(self, text: str, model: str | None) -> JsonObject:
-        """A whole reply that says `text` and is done."""
-        raise NotImplementedError
+        """A whole response that says `text` and is complete."""
+        return response.said(text, model)
 
-    def final_text(self, reply: JsonObject) -> str:  # noqa: ARG002
-        """What a whole reply tells the person."""
-        return ""
+    def final_text(self, reply: JsonObject) -> str:
+        """What a whole response tells the person."""
+        return response.text_of(reply)
 
-    def onward(  # noqa: D102
-        self,
-        sent: bytes,
-        reply: JsonObject,
-        answers: Sequence[tuple[RefusedCall, str]],
-        nudge: str | None,  # noqa: ARG002
+    def onward(
+        self, sent: bytes, reply: JsonObject, answers: Sequence[tuple[RefusedCall, str]], nudge: str | None
     ) -> bytes | None:
-        return None
+        """The next request within one response of the client's, or None, as the port says."""
+        return history.gone_on(sent, reply, answers, nudge)
