@@ -52,7 +52,7 @@ class Replying:
 
     async def run(self) -> None:
         """Sends the reply on. What is neither JSON nor events is not let through."""
-        kind = self.reply.content_type
+        kind = self.rounds.content_type = self.reply.content_type
         if kind == "text/event-stream":
             await self._streamed(self.reply.chunks())
             return

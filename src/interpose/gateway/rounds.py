@@ -6,7 +6,7 @@ Knows: when to go on, what is remembered of it. Does not know: any API's shape, 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Codec, Mark, Onward, RefusedCall, RequestView, Resumed, RoundOver
@@ -23,6 +23,9 @@ ROUNDS_MAX = 3
 _ENDS: Mapping[str, str] = {"completed": "stop"}
 """Words of an API that say more plainly in another's what they mean."""
 
+_CONVERSATION = b'"conv_'
+"""What a reply in a conversation that the provider keeps under an id of its own has."""
+
 AskAgain = Callable[[bytes], Awaitable[UpstreamReply | UpstreamDown]]
 
 
@@ -34,6 +37,7 @@ class Rounds:
         sent: the body that the upstream was sent last.
         ask: sends another one, and gives the answer once its head is there.
         is_streamed: whether the replies are streams.
+        content_type: what the first reply is, and all others must be.
         reply: the answer that follows; None until there is one.
     """
 
@@ -45,6 +49,7 @@ class Rounds:
     ask: AskAgain
     on_refusal: OnRefusal
     is_streamed: bool = False
+    content_type: str = ""
     reply: UpstreamReply | None = None
     _left: int = ROUNDS_MAX
     _nudged: bool = False
@@ -116,8 +121,7 @@ class Rounds:
         reply = await self.ask(body)
         if isinstance(reply, UpstreamDown):
             return f"the upstream does not answer: {reply.reason}"
-        is_stream = reply.content_type == "text/event-stream"
-        if not 200 <= reply.status < 300 or not reply.is_readable or is_stream != self.is_streamed:
+        if not 200 <= reply.status < 300 or not reply.is_readable or reply.content_type != self.content_type:
             return f"the upstream answered {reply.status} {reply.content_type}"
         self._left -= 1
         self.sent = body
@@ -137,15 +141,20 @@ class Rounds:
 
     def _resume(self, step: RoundOver, *, goes_on: bool) -> None:
         """A conversation that the provider keeps goes on from its own last reply, which waits for what is owed."""
-        if self.codec.api != "responses" or not (step.refused or self._first_id):
+        is_changed = bool(step.refused or self._first_id or goes_on or _CONVERSATION in step.raw)
+        if self.codec.api != "responses" or not is_changed:
             return
-        said = self._whole(step)
-        own = said.get("id") if said is not None else None
+        said = self._whole(step) or {}
+        own = said.get("id")
         if not isinstance(own, str):
             return
         self._first_id = self._first_id or own
-        owed = () if goes_on else tuple(mark for mark in _marks(step.refused, goes_on=False) if mark.entry is not None)
-        self.judging.ledger.keep_resumed(self._first_id, Resumed(own, owed))
+        resumed = Resumed(own, () if goes_on else _owed(step, said))
+        conversation = said.get("conversation")
+        name = conversation.get("id") if isinstance(conversation, dict) else None
+        for key in (self._first_id, name):
+            if isinstance(key, str):
+                self.judging.ledger.keep_resumed(key, resumed)
 
     def _whole(self, step: RoundOver) -> JsonObject | None:
         if not step.raw:
@@ -175,3 +184,12 @@ def _marks(refused: Sequence[RefusedCall], *, goes_on: bool) -> list[Mark]:
         Mark(call.entry, answer, ends_round=goes_on and place == last)
         for place, (call, answer) in enumerate(_answers(refused))
     ]
+
+
+def _owed(step: RoundOver, said: JsonObject) -> tuple[Mark, ...]:
+    """The results that the provider waits for, of calls that cannot be read too: it has them as they are."""
+    output = said.get("output")
+    calls = {item.get("call_id"): item for item in output or () if isinstance(item, dict)}
+    marks = zip(_marks(step.refused, goes_on=False), step.refused, strict=True)
+    owed = (mark if mark.entry is not None else replace(mark, entry=calls.get(one.call.call_id)) for mark, one in marks)
+    return tuple(mark for mark in owed if mark.entry is not None)
