@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from interpose.contracts.json import JsonObject
 from interpose.gateway.api import ApiName, RefusedCall, ReplyStream, RequestView
-from interpose.gateway.gemini.reply import judged_reply
+from interpose.gateway.gemini import history, message
+from interpose.gateway.gemini.reply import GeminiReply
 from interpose.gateway.gemini.request import GeminiRequest
 from interpose.gateway.gemini.stream import GeminiStream
-from interpose.gateway.single import SingleReply
 
 
 class GeminiCodec:
@@ -25,37 +25,34 @@ class GeminiCodec:
 
     def whole(self) -> ReplyStream:
         """A reader for one reply that is not streamed."""
-        return SingleReply(judged_reply)
+        return GeminiReply()
 
     def stream(self) -> ReplyStream:
         """A reader for one streamed reply, of events or of one array."""
         return GeminiStream()
 
-    def collected(self, raw: bytes) -> JsonObject | None:  # noqa: ARG002
-        """The whole reply that a stream's bytes add up to; None when that cannot be told for sure."""
-        return None
+    def collected(self, raw: bytes) -> JsonObject | None:
+        """The whole reply that a stream's bytes add up to, events or one array; None when that cannot be told."""
+        return message.collected(raw)
 
-    def spoken(self, raw: bytes) -> str:  # noqa: ARG002
+    def spoken(self, raw: bytes) -> str:
         """What a streamed reply tells the person."""
-        return ""
+        return message.spoken(raw)
 
     def as_stream(self, reply: JsonObject) -> bytes:
-        """A whole reply as the API streams it."""
-        raise NotImplementedError
+        """A whole reply as the API streams it, in events."""
+        return message.as_stream(reply)
 
     def said(self, text: str, model: str | None) -> JsonObject:
         """A whole reply that says `text` and is done."""
-        raise NotImplementedError
+        return message.said(text, model)
 
-    def final_text(self, reply: JsonObject) -> str:  # noqa: ARG002
+    def final_text(self, reply: JsonObject) -> str:
         """What a whole reply tells the person."""
-        return ""
+        return message.text_of(reply)
 
-    def onward(  # noqa: D102
-        self,
-        sent: bytes,
-        reply: JsonObject,
-        answers: Sequence[tuple[RefusedCall, str]],
-        nudge: str | None,  # noqa: ARG002
+    def onward(
+        self, sent: bytes, reply: JsonObject, answers: Sequence[tuple[RefusedCall, str]], nudge: str | None
     ) -> bytes | None:
-        return None
+        """The next request within one reply of the client's, or None, as the port says."""
+        return history.gone_on(sent, reply, answers, nudge)
