@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from interpose.contracts.json import JsonObject
 from interpose.gateway.api import ApiName, RefusedCall, ReplyStream, RequestView
-from interpose.gateway.chat.reply import judged_reply
+from interpose.gateway.chat import history, message
+from interpose.gateway.chat.reply import ChatReply
 from interpose.gateway.chat.request import ChatRequest
 from interpose.gateway.chat.stream import ChatStream
-from interpose.gateway.single import SingleReply
 
 
 class ChatCodec:
@@ -25,37 +25,34 @@ class ChatCodec:
 
     def whole(self) -> ReplyStream:
         """A reader for one reply that is not streamed."""
-        return SingleReply(judged_reply)
+        return ChatReply()
 
     def stream(self) -> ReplyStream:
         """A reader for one streamed reply."""
         return ChatStream()
 
-    def collected(self, raw: bytes) -> JsonObject | None:  # noqa: ARG002
-        """The whole reply that a stream's bytes add up to; None when that cannot be told for sure."""
-        return None
+    def collected(self, raw: bytes) -> JsonObject | None:
+        """The whole completion that a stream's bytes add up to; None when that cannot be told for sure."""
+        return message.collected(raw)
 
-    def spoken(self, raw: bytes) -> str:  # noqa: ARG002
-        """What a streamed reply tells the person."""
-        return ""
+    def spoken(self, raw: bytes) -> str:
+        """What a streamed completion tells the person."""
+        return message.spoken(raw)
 
     def as_stream(self, reply: JsonObject) -> bytes:
-        """A whole reply as the API streams it."""
-        raise NotImplementedError
+        """A whole completion as the API streams it."""
+        return message.as_stream(reply)
 
     def said(self, text: str, model: str | None) -> JsonObject:
-        """A whole reply that says `text` and is done."""
-        raise NotImplementedError
+        """A whole completion that says `text` and is done."""
+        return message.said(text, model)
 
-    def final_text(self, reply: JsonObject) -> str:  # noqa: ARG002
-        """What a whole reply tells the person."""
-        return ""
+    def final_text(self, reply: JsonObject) -> str:
+        """What a whole completion tells the person."""
+        return message.text_of(reply)
 
-    def onward(  # noqa: D102
-        self,
-        sent: bytes,
-        reply: JsonObject,
-        answers: Sequence[tuple[RefusedCall, str]],
-        nudge: str | None,  # noqa: ARG002
+    def onward(
+        self, sent: bytes, reply: JsonObject, answers: Sequence[tuple[RefusedCall, str]], nudge: str | None
     ) -> bytes | None:
-        return None
+        """The next request within one reply of the client's, or None, as the port says."""
+        return history.gone_on(sent, reply, answers, nudge)
