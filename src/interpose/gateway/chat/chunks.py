@@ -30,13 +30,11 @@ _FINISH_MARK = re.compile(rb'finish_reason"\s*:\s*[^\sn]')
 _REASON = b'finish_reason"'
 _NO_REASON = (b'finish_reason":null', b'finish_reason": null')
 _END_BYTES = 64
+
 _HEAD = ("id", "created", "model", "system_fingerprint")
 """Members that are the same in all chunks of a reply."""
 
-_NO_REASON = b'finish_reason"'
-_NO_REASON = (b'finish_reason":null', b'finish_reason": null')
-_END_BYTES = 64
-_HEAD = ("choices", "usage", "obfuscation")
+_NO_HEAD = ("choices", "usage", "obfuscation")
 """Members that say something of one chunk only."""
 
 
@@ -114,13 +112,15 @@ def first_mark(raw: bytes) -> int:
 
     The end of a stream is looked for where it is; a finish stands before it.
     """
-    if raw.find(_CALL_MARK) < 0 and raw.find(b"\\") < 0 and raw.find(DONE, -_END_BYTES) < 0:  # quicker than `in`
+    call, escape, done = raw.find(_CALL_MARK), raw.find(b"\\"), raw.find(DONE, -_END_BYTES)  # quicker than `in`
+    if call < 0 and escape < 0 and done < 0:
         only = raw.find(_REASON)
         if only >= 0 and raw.startswith(_NO_REASON, only) and raw.find(_REASON, only + 1) < 0:
             return -1  # what nearly all chunks look like
+        finish = _FINISH_MARK.search(raw)
+        return finish.start() if finish is not None else -1
     finish = _FINISH_MARK.search(raw)
-    done = raw.find(DONE, -_END_BYTES)
-    places = (raw.find(_CALL_MARK), raw.find(b"\\u"), done, finish.start() if finish else -1)
+    places = (call, raw.find(b"\\u"), done, finish.start() if finish is not None else -1)
     return min((at for at in places if at >= 0), default=-1)
 
 
