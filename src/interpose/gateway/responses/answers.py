@@ -24,7 +24,8 @@ def entry_of(raw: msgspec.Raw, call: ProposedCall) -> Json:
     """The item as the history has it; None for a call that cannot be told, or whose output cannot be an error."""
     item = value_of(raw)
     is_told = call.problem is None or (call.problem == PROGRAM and item.get("type") == "custom_tool_call")
-    return item if is_told and call.call_id and answer_of(item, "") is not None else None
+    is_answered = answer_of(item, "") is not None
+    return item if is_told and is_answered and item.get("call_id") else None
 
 
 def answer_of(entry: JsonObject, text: str) -> dict[str, Any] | None:
