@@ -20,6 +20,7 @@ from interpose.gateway.gemini.parts import (
     SIGNATURE,
     answer_of,
     grows,
+    is_empty,
     joined,
     member,
     proposes,
@@ -145,8 +146,6 @@ class Restoring:
         said: list[Any] = []
         for pieces, (raws, value) in found:
             is_text = pieces is raws and grows(value) is not None
-            if is_text and not value["text"]:
-                continue
             self._answers += [None] * _is_call(value)
             for piece in [value] if is_text else pieces:
                 if not isinstance(piece, Mark):
@@ -192,8 +191,8 @@ def texts_of(contents: Iterable[Json]) -> Iterator[str]:
 
 
 def _runs(parts: list[msgspec.Raw]) -> Iterator[tuple[list[msgspec.Raw], Json]]:
-    """Each part and what it says; the pieces of one text or thought together."""
-    read = ((part, value_of(part)) for part in parts)
+    """Each part that says something, and what; the pieces of one text or thought together."""
+    read = ((part, value) for part in parts if not is_empty(value := value_of(part)))
     for kind, group in groupby(read, key=lambda pair: grows(pair[1])):
         run = list(group)
         if kind is None:

@@ -158,15 +158,20 @@ def grows(part: Json) -> str | None:
     return "thought" if len(part) == 2 and part.get("thought") is True else None
 
 
+def is_empty(part: Json) -> bool:
+    """Whether a part is a piece of a text or thought that says nothing: clients keep it, or not."""
+    return grows(part) is not None and not part["text"]
+
+
 def joined(parts: Iterable[Json]) -> list[Json]:
     """The parts, neighbouring pieces of one text or thought as one, without empty ones; the rest as it was."""
     together: list[Json] = []
-    for kind, group in groupby(parts, key=grows):
+    for kind, group in groupby((part for part in parts if not is_empty(part)), key=grows):
         pieces = list(group)
         if kind is None:
             together += pieces
-        elif text := "".join(piece["text"] for piece in pieces):
-            together.append({**pieces[0], "text": text})
+            continue
+        together.append({**pieces[0], "text": "".join(piece["text"] for piece in pieces)})
     return together
 
 
