@@ -162,3 +162,48 @@ def test_responses_in_rounds_of_a_kept_history_with_other_arguments(
     assert "run the tests first" in second.output_text
     assert [one.get("previous_response_id") for one in sent] == [None, first.id, second.id, "resp_000000000003"]
     assert [item["role"] for item in sent[2]["input"]] == ["user"]
+
+
+def ask_chat(client: openai.OpenAI, *, stream: bool, messages: list[Any]) -> Any:
+    """One completion; streamed, the one that the SDK puts together, with its events read on the way."""
+    tools: Any = [{"type": "function", "function": {"name": "Bash", "parameters": {}}}]
+    if not stream:
+        return client.chat.completions.create(model="m", messages=messages, tools=tools)
+    options: Any = {"include_usage": True}
+    with client.chat.completions.stream(model="m", messages=messages, tools=tools, stream_options=options) as events:
+        texts = [event.delta for event in events if event.type == "content.delta"]
+        final = events.get_final_completion()
+    assert "".join(texts) == final.choices[0].message.content
+    return final
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_chat_in_rounds(stream: bool, openai_at: Callable[[str], openai.OpenAI]) -> None:
+    """Three replies are one completion with one role, one finish and one usage; its message is taken back as it is."""
+    script: list[Step] = [
+        Reply(Text("I clean up."), RM),
+        Reply(Text("Once more."), RM),
+        Reply(Text("Then not."), LS),
+        Reply(Text("Done.")),
+    ]
+    with House(script, on_refusal="continue") as house:
+        client = openai_at(house.prefixed())
+        history: list[Any] = [{"role": "user", "content": "clean up"}]
+        first = ask_chat(client, stream=stream, messages=history)
+        (choice,) = first.choices
+        answer = {"role": "tool", "tool_call_id": "call_ls", "content": "a.txt"}
+        history += [choice.message.to_dict(), answer]
+        second = ask_chat(client, stream=stream, messages=history)
+        prompts = house.upstream.prompts
+        sent = [request.json["messages"] for request in house.upstream.requests]
+
+    assert choice.message.content == f"I clean up.\n\n{LINE}\n\nOnce more.\n\n{LINE}\n\nThen not."
+    assert (choice.message.role, choice.finish_reason) == ("assistant", "tool_calls")
+    assert [(call.id, call.function.arguments) for call in choice.message.tool_calls] == [("call_ls", LS.arguments)]
+    assert first.id == "chatcmpl-000000000001"
+    assert first.usage.completion_tokens > second.usage.completion_tokens
+    assert first.usage.total_tokens == first.usage.prompt_tokens + first.usage.completion_tokens
+    assert second.choices[0].message.content == "Done."
+    assert [prompt.cached_tokens for prompt in prompts[1:]] == [prompt.tokens for prompt in prompts[:-1]]
+    roles = ["user", *["assistant", "tool"] * 3]
+    assert [[message["role"] for message in messages] for messages in sent] == [roles[:1], roles[:3], roles[:5], roles]
