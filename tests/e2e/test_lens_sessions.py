@@ -184,7 +184,8 @@ def test_what_was_changed_outlives_the_process(case: Case, tmp_path: Path) -> No
         prompts = upstream.prompts
         assert [prompt.cached_tokens for prompt in prompts[1:]] == [prompt.tokens for prompt in prompts[:-1]]
         restored = [record.reason for record in journal.records if record.outcome == "restored"]
-        assert restored == ["2 parts of this session's history are known from an earlier process"]
+        parts = 3 if case.api == "responses" else 2  # the provider's own id is one more
+        assert restored == [f"{parts} parts of this session's history are known from an earlier process"]
 
 
 def test_a_line_of_ours_in_the_persons_words_is_no_line_of_ours() -> None:
@@ -215,3 +216,15 @@ def test_turn_ends_carry_what_was_said_and_why() -> None:
         (end,) = [point for point in house.policy.points if isinstance(point, TurnEnd)]
         assert (end.text, end.stop_reason) == ("Half of", "max_tokens")
         assert not any(isinstance(point, ToolResult) for point in house.policy.points)
+
+
+def test_tools_of_the_providers_own_are_told_once() -> None:
+    """What runs where nobody judges it is in the journal, once a session."""
+    with House([Reply(Text("One.")), Reply(Text("Two."))], no_rm) as house:
+        talker = Anthropic(house.url, stream=True)
+        talker.more = {"tools": [{"type": "web_search_20250305", "name": "web_search"}, {"name": "Bash"}]}
+        talker.says("go")
+        talker.says("on")
+
+        told = [record.reason for record in house.journal.records if record.outcome == "unseen"]
+        assert told == ["was offered web_search_20250305, which runs at the provider and is not judged"]

@@ -286,6 +286,11 @@ class RequestView(Protocol):
         """The tool results that the model has not seen."""
         ...
 
+    @property
+    def tools(self) -> Sequence[Json]:
+        """The tools that the model is offered, as the API writes them; none where they cannot be read."""
+        ...
+
     def tool_names(self) -> tuple[str, ...]:
         """The tools that the model is offered, as the agent calls them; those that cannot be read are left out."""
         ...

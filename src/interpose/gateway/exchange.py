@@ -12,6 +12,7 @@ from interpose.contracts.stages import Context
 from interpose.contracts.verdict import Refusal, ToolChoice
 from interpose.gateway.api import Codec, RequestView, Unreadable
 from interpose.gateway.asgi import BodyTooSlow, HeaderList, Incoming, Outgoing, unless_gone
+from interpose.gateway.blind import hosted_tools
 from interpose.gateway.bodies import model_of
 from interpose.gateway.credentials import with_key
 from interpose.gateway.encodings import UndecodableError, decoded
@@ -132,6 +133,8 @@ class Exchange:
                 return
             request, judging = shaped, await self._judging(shaped)
         turn, wanted = await judging.news(request)
+        if request.turn is not None:
+            self._note_hosted(request, judging)
         if turn.refusal is not None:
             await self._say(request, turn.refusal)
             return
@@ -262,6 +265,12 @@ class Exchange:
             self._teller.record("applied", outcome="restored", reason=reason)
             ledger.restored = 0
         return ledger
+
+    def _note_hosted(self, request: RequestView, judging: Judging) -> None:
+        for name in hosted_tools(self.visit.route.api, request.tools):
+            if judging.ledger.is_new(name):
+                reason = f"was offered {name}, which runs at the provider and is not judged"
+                self._teller.record("skipped", outcome="unseen", reason=reason)
 
     def _rewritten(self, request: RequestView, judging: Judging, wanted: ToolChoice | None) -> bytes:
         rewritten = request.rewritten(judging.ledger, wanted)

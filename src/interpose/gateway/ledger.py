@@ -25,6 +25,9 @@ SESSIONS_MAX = 1_000
 PARTS_MAX = 10_000
 """At most so many sessions, and parts of one session, are remembered; the longest unused go first."""
 
+NOTED_MAX = 100
+"""At most so many things are said once in a session."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -94,6 +97,7 @@ class SessionLedger:
         self._edited_calls: Counter[str] = Counter()
         self._edited_positions: Counter[int] = Counter()
         self._waiting: list[Reminder] = []
+        self._noted: set[str] = set()
         self.restored = 0
         """How many parts an earlier process had kept."""
         self._judging: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
@@ -197,6 +201,14 @@ class SessionLedger:
         edit = self.result_edit(*key) or ResultEdit()
         if reminder not in edit.addition:
             self._keep_result(key, replace(edit, addition=framed(edit.addition, reminder)))
+
+    def is_new(self, name: str) -> bool:
+        """Whether nobody asked so of this name before; each is said once a session. Bounded."""
+        with self._lock:
+            if name in self._noted or len(self._noted) >= NOTED_MAX:
+                return False
+            self._noted.add(name)
+            return True
 
     def wait_for_turn(self, reminders: Iterable[Reminder]) -> None:
         """Keeps reminders for the turn that starts next."""

@@ -71,9 +71,14 @@ class AnthropicRequest:
         """As the port says: what the person said first."""
         return root_of(self._messages, self._roles)
 
+    @cached_property
+    def tools(self) -> list[Json]:
+        """As the port says."""
+        return tools_of(self._top.get("tools"))
+
     def tool_names(self) -> tuple[str, ...]:
         """As the port says."""
-        return named(tools_of(self._top.get("tools")))
+        return named(self.tools)
 
     def occurrences(self, line: str) -> int:
         """As the port says."""

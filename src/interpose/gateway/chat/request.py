@@ -63,9 +63,14 @@ class ChatRequest:
         """As the port says."""
         return occurrences(texts_of(self._messages, self._roles), line)
 
+    @cached_property
+    def tools(self) -> list[Json]:
+        """As the port says."""
+        return tools_of(self._top.get("tools"))
+
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; the older `functions` too."""
-        tools = [tool for tool in tools_of(self._top.get("tools")) if isinstance(tool, dict)]
+        tools = [tool for tool in self.tools if isinstance(tool, dict)]
         entries = [tool.get("custom" if tool.get("type") == "custom" else "function") for tool in tools]
         return named([*entries, *tools_of(self._top.get("functions"))])
 

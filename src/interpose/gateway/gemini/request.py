@@ -67,9 +67,14 @@ class GeminiRequest:
         """As the port says."""
         return occurrences(texts_of(self._values), line)
 
+    @cached_property
+    def tools(self) -> list[Json]:
+        """As the port says."""
+        return tools_of(self._top.get("tools"))
+
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; tools that the provider runs by itself have no names."""
-        return named(entry for tool in tools_of(self._top.get("tools")) for entry in _declared(tool))
+        return named(entry for tool in self.tools for entry in _declared(tool))
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none."""

@@ -87,7 +87,7 @@ class ResponsesRequest:
 
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; a hosted tool, which has no name, goes by its type."""
-        return named({"name": name} for tool in self._tools() for name in _names(tool))
+        return named({"name": name} for tool in self.tools for name in _names(tool))
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none. Input that is edited becomes a list."""
@@ -210,7 +210,9 @@ class ResponsesRequest:
         listed = _listed(content)
         return content_digest({"content": listed, "after": self._after} if self._after else listed)
 
-    def _tools(self) -> list[Json]:
+    @cached_property
+    def tools(self) -> list[Json]:
+        """As the port says; those that ride in an input item too."""
         tools = tools_of(self._top.get("tools"))
         for item, head in zip(self._items, self._heads, strict=True):
             if head.type == "additional_tools":
@@ -218,12 +220,12 @@ class ResponsesRequest:
         return tools
 
     def _choice(self, wanted: ToolChoice | None) -> msgspec.Raw | None:
-        if wanted is None or not self._tools():
+        if wanted is None or not self.tools:
             return None
         if wanted.mode == "none":
             return msgspec.Raw(b'"none"')
 
-        for tool in self._tools():
+        for tool in self.tools:
             kind = tool.get("type") if isinstance(tool, dict) else None
             if kind in ("function", "custom") and tool.get("name") == wanted.tool_name:
                 return msgspec.Raw(write_json({"type": kind, "name": wanted.tool_name}))
