@@ -83,7 +83,7 @@ def test_what_was_seen_is_told_by_mount_and_agent(tmp_path: Path, environ: dict[
     assert [(row["api"], row["requests"]) for row in machines["unjudged"]] == [("anthropic", 1)]
     assert machines["opaque"] == {"python": 2, "make": 1, "./deploy.sh": 1}
     waiting = {(row["handler"], row["hook"]) for row in machines["waiting"]}
-    assert ("nudge.skill-suggestion-wait", "turn_end") in waiting
+    assert ("assessor.tool-prose-loop", "turn_end") in waiting
     assert [(row["agent"], row["stages"]) for row in machines["unseen"]] == [
         ("claude-code", ["tool.call", "tool.result", "compaction"])
     ]
