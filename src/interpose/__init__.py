@@ -6,6 +6,8 @@ change it; everything is written to one journal. Two functions put a Python call
     policy = interpose.load_policy()
     delete = interpose.protect(delete_files, policy=policy, tool="shell")
 
+and `on` makes a handler of a function, which may answer `Continue`, `Cancel`, `Patch` or `Unknown`.
+
 Importing this package starts nothing and loads no third-party package; each name is loaded at its first use.
 """
 
@@ -14,18 +16,41 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from interpose.assembly.middleware import default_middleware
-    from interpose.assembly.protection import LoadedPolicy, load_policy, protect
+    from interpose.assembly.protection import LoadedPolicy, load_policy, open_approvals, protect
+    from interpose.contracts.decisions import Cancel, Continue, Patch, Unknown
     from interpose.contracts.errors import Refused
+    from interpose.contracts.handlers import ShapeHandler
+    from interpose.stages.front import on
 
-__all__ = ("LoadedPolicy", "Refused", "__version__", "default_middleware", "load_policy", "protect")
+__all__ = (
+    "Cancel",
+    "Continue",
+    "LoadedPolicy",
+    "Patch",
+    "Refused",
+    "ShapeHandler",
+    "Unknown",
+    "__version__",
+    "default_middleware",
+    "load_policy",
+    "on",
+    "protect",
+)
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Cancel": "interpose.contracts.decisions",
+    "Continue": "interpose.contracts.decisions",
     "LoadedPolicy": "interpose.assembly.protection",
+    "Patch": "interpose.contracts.decisions",
     "Refused": "interpose.contracts.errors",
+    "ShapeHandler": "interpose.contracts.handlers",
+    "Unknown": "interpose.contracts.decisions",
     "default_middleware": "interpose.assembly.middleware",
     "load_policy": "interpose.assembly.protection",
+    "open_approvals": "interpose.assembly.protection",
+    "on": "interpose.stages.front",
     "protect": "interpose.assembly.protection",
 }
 

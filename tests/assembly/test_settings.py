@@ -38,6 +38,16 @@ def test_the_environment_beats_the_file_and_both_are_named(folders: Folders) -> 
     assert rows["gateway.host"] == ("127.0.0.1", "default")
 
 
+def test_how_long_a_person_has_may_come_from_the_environment(folders: Folders) -> None:
+    """Two minutes unless something else is said; what is no number, or too long, names the variable."""
+    assert load_settings(folders, {}).file.gateway.ask_timeout_s == 120
+    assert load_settings(folders, {"INTERPOSE_ASK_TIMEOUT_S": "2.5"}).file.gateway.ask_timeout_s == 2.5
+
+    for wrong in ("soon", "0", "nan", "1e9"):
+        with pytest.raises(ConfigError, match="INTERPOSE_ASK_TIMEOUT_S"):
+            load_settings(folders, {"INTERPOSE_ASK_TIMEOUT_S": wrong})
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -59,8 +69,13 @@ def test_the_environment_beats_the_file_and_both_are_named(folders: Folders) -> 
         ("[upstreams.openai]\nretries = 99\n", "upstreams.openai.retries"),
         ('[upstreams.openai]\nbase_url = "https://user@x"\n', "upstreams.openai.base_url"),
         ('[gateway]\nunjudged_paths = "maybe"\n', "gateway.unjudged_paths"),
+        ('[gateway]\non_refusal = "maybe"\n', "gateway.on_refusal"),
         ("[gateway]\nworkers = 0\n", "gateway.workers"),
         ("[gateway]\nbody_timeout_s = 0\n", "gateway.body_timeout_s"),
+        ("[gateway]\nask_timeout_s = 0\n", "gateway.ask_timeout_s"),
+        ("[gateway]\nask_timeout_s = 601\n", "1 to 600 seconds"),
+        ("[gateway]\nask_timeout_s = nan\n", "gateway.ask_timeout_s"),
+        ('[gateway]\nask_timeout_s = "long"\n', "gateway.ask_timeout_s"),
         ('[gateway.clients]\nci = "secret"\n', "gateway.clients.ci"),
         ('[gateway.clients]\nci = "sha256:12"\n', "gateway.clients.ci"),
         ("gateway = 5\n", "gateway"),

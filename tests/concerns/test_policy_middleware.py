@@ -12,6 +12,7 @@ import pytest
 from interpose.chain.chain import Chain
 from interpose.concerns.policy.middleware import PolicyMiddleware
 from interpose.contracts.digest import call_digest
+from interpose.contracts.errors import ToolError
 from interpose.contracts.stages import Annotation, Context, Point, ToolCall, ToolResult
 from interpose.contracts.tools import Call
 from interpose.contracts.verdict import Refusal, Verdict
@@ -151,8 +152,8 @@ def test_a_refused_result_is_withheld(run: Run) -> None:
     ("error", "text"), [(ValueError("no such file"), "no such file"), (ValueError(), "ValueError")]
 )
 def test_what_the_tool_raises_is_judged_and_raised_on(run: Run, error: ValueError, text: str) -> None:
-    """The point is an error with the exception's text; the very exception goes on, even where the policy refuses."""
-    policy = by_stage(result=refuse)
+    """The point is an error with the exception's text; the very exception goes on."""
+    policy = FakePolicy()
     with pytest.raises(ValueError, match=r"^(no such file)?$") as caught:
         run(policy, Tool(error))
     assert caught.value is error
@@ -199,12 +200,11 @@ def test_a_broken_policy_refuses(run: Run, broken: Any, problem: str, caplog: py
 
 @both
 def test_a_policy_that_breaks_on_the_way_back_withholds(run: Run, caplog: pytest.LogCaptureFixture) -> None:
-    """The call's annotations stay; the exception of a tool is still the tool's own."""
+    """The call's annotations stay; what the tool raised is withheld alike."""
     policy = by_stage(verdict("allowed", annotations=(NOTE,)), raising)
     assert run(policy, Tool()).startswith("the output of t was withheld by FakePolicy: the policy could not judge")
     assert run(policy, Tool()).endswith("[interpose:warn] look out")
-    with pytest.raises(ValueError, match="mine"):
-        run(policy, Tool(ValueError("mine")))
+    assert run(policy, Tool(ValueError("mine"))).startswith("the output of t was withheld by FakePolicy")
     assert "FakePolicy failed at tool.result" in caplog.text
 
 
@@ -306,3 +306,47 @@ def test_a_cancelled_call_is_not_judged_again() -> None:
 
     asyncio.run(work())
     assert len(policy.points) == 1
+
+
+def patched(text: str) -> FakePolicy:
+    """A policy that puts `text` in the place of every result."""
+    return by_stage(result=verdict("patched", text=text, annotations=(NOTE,)))
+
+
+@both
+@pytest.mark.parametrize(
+    ("result", "text", "expected"),
+    [
+        ("out", "***", "***\n\n[interpose:warn] look out"),
+        ("out", "{}", "{}\n\n[interpose:warn] look out"),
+        ({"a": 1}, '{"a": "***"}', {"a": "***"}),
+        (7, "no number", "no number\n\n[interpose:warn] look out"),
+    ],
+)
+def test_a_patched_result_is_what_the_verdict_says(run: Run, result: Any, text: str, expected: Any) -> None:
+    """A text stays a text; any other kind is what the new text says."""
+    assert run(patched(text), Tool(result)) == expected
+
+
+@both
+def test_a_patched_fault_says_the_new_text(run: Run) -> None:
+    """The old one reaches nobody who reads what was raised."""
+    with pytest.raises(ToolError) as caught:
+        run(patched("***"), Tool(ValueError("token=abc")))
+    assert str(caught.value) == "***"
+    assert caught.value.__suppress_context__
+
+
+@both
+def test_a_withheld_fault_is_a_sentence(run: Run) -> None:
+    """As a withheld result is."""
+    policy = by_stage(result=lambda point: refuse(point, "secret", "guard"))
+    assert run(policy, Tool(ValueError("token=abc"))) == "the output of t was withheld by guard: secret"
+
+
+@both
+@pytest.mark.parametrize("broken", [verdict("patched"), verdict("allowed", text="x"), verdict("patched", arguments={})])
+def test_a_result_that_is_patched_with_nothing_is_withheld(run: Run, broken: Any) -> None:
+    """A verdict that contradicts itself is none."""
+    answer = run(by_stage(result=broken), Tool())
+    assert answer.startswith("the output of t was withheld by FakePolicy: the policy could not judge")

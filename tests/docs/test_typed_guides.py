@@ -7,7 +7,7 @@ import pytest
 from mypy import api
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = ("tools-in-python", "write-a-driver", "write-a-middleware")
+GUIDES = ("tools-in-python", "write-a-driver", "write-a-handler", "write-a-middleware")
 
 
 def test_programs_of_the_guides_pass_strict_type_checks(tmp_path: Path) -> None:

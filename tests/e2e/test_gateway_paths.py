@@ -34,6 +34,17 @@ def test_other_spellings_of_a_judged_path_are_judged(path: str) -> None:
     assert b"refused by no-rm" in body
 
 
+@pytest.mark.parametrize("path", ["//v1/messages", "/l/{0}//v1/messages", "/l/{0}///v1/messages"])
+def test_a_base_url_that_ends_in_a_slash(path: str) -> None:
+    """The path behind it is the one that was meant, here and upstream."""
+    with House([RawBody(ANSWER, "application/json")], strict=False) as house:
+        status, body = asked(house, "POST", path.format(house.prefixed().rpartition("/")[2]))
+        (request,) = house.upstream.requests
+
+    assert (status, request.path) == (200, "/v1/messages")
+    assert b"refused by no-rm" in body
+
+
 @pytest.mark.parametrize(
     "path",
     [

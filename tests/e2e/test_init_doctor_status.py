@@ -70,11 +70,16 @@ def test_status_tells_what_judges_here(tmp_path: Path, environ: dict[str, str]) 
 
 
 def test_config_show_names_origins(tmp_path: Path, environ: dict[str, str]) -> None:
-    """Each value and where it came from."""
+    """Each value and where it came from; what a project may not say is a problem."""
+    (tmp_path / ".interpose").mkdir()
+    project = tmp_path / ".interpose" / "config.toml"
+    project.write_text("[gateway]\nask_timeout_s = 30\nport = 1\n")
     done = interpose("config", "show", "--json", cwd=tmp_path, env={**environ, "INTERPOSE_PORT": "5151"})
 
-    settings = json.loads(done.stdout)["settings"]
-    assert settings["gateway.port"] == {"value": 5151, "origin": "INTERPOSE_PORT"}
+    told = json.loads(done.stdout)
+    assert told["settings"]["gateway.port"] == {"value": 5151, "origin": "INTERPOSE_PORT"}
+    assert told["settings"]["gateway.ask_timeout_s"] == {"value": 30.0, "origin": str(project)}
+    assert ["gateway.port" in problem for problem in told["problems"]] == [True]
 
 
 @pytest.mark.parametrize("words", [("--help",), ("up", "--help"), ("run", "--help"), ("journal", "--help")])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpose.gateway.paths import decoded_path, oddity_of, raw_path_of
+from interpose.gateway.paths import decoded_path, oddity_of, plain_front, raw_path_of
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,20 @@ def test_escapes_are_undone_once() -> None:
     assert decoded_path(b"/v1/%6dessages%2541") == "/v1/messages%41"
     assert raw_path_of(None, "/a b/%41") == b"/a%20b/%2541"
     assert raw_path_of(b"/a%20b", "/a b") == b"/a%20b"
+
+
+@pytest.mark.parametrize(
+    ("path", "plain"),
+    [
+        (b"/v1/messages", b"/v1/messages"),
+        (b"//v1/messages", b"/v1/messages"),
+        (b"////v1//messages//", b"/v1//messages//"),
+        (b"//", b"/"),
+        (b"/", b"/"),
+        (b"v1//x", b"v1//x"),
+        (b"/%2f/v1", b"/%2f/v1"),
+    ],
+)
+def test_slashes_at_the_front_are_one(path: bytes, plain: bytes) -> None:
+    """A base URL that ends in a slash makes them; anywhere else they stay, and are refused."""
+    assert plain_front(path) == plain

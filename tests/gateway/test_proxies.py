@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpose.gateway.upstream import proxy_for
+from interpose.gateway.question import proxy_for
 
 PROXIES = {"https": "http://me:p%40ss@proxy:3128", "http": "plain:8080", "no": "x.com, .y.com,*.z.com, w.com:8443"}
 

@@ -1,13 +1,16 @@
 """journal.fanout."""
 
 import threading
+from collections.abc import Sequence
 
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
-from interpose.journal.fanout import ListeningJournal, TeeJournal
+from interpose.journal.codec import pack, to_record
+from interpose.journal.fanout import Relay, TeeJournal
 from interpose.testing.journal import MemoryJournal
 
 RECORDS = tuple(Record(float(number), f"a{number}", "enter") for number in range(20))
+LINES = [pack(record) for record in RECORDS]
 
 
 class _Stuck(MemoryJournal):
@@ -29,59 +32,70 @@ def test_a_tee_writes_to_each_and_is_flushed_when_all_are() -> None:
     assert TeeJournal(_Stuck(), first).flush() is False
 
 
-def test_a_listener_sees_each_record_masked_and_in_order() -> None:
-    """The inner journal gets the record as it is, the listener a copy without secrets, once flush says so."""
-    inner, heard = MemoryJournal(), list[Record]()
-    journal = ListeningJournal(inner, heard.append)
-    secret = Record(1.0, "a", "enter", reason="Bearer abcdefghijklmnopqrst")
+def test_a_listener_sees_what_it_is_told_in_order() -> None:
+    """Once flush says so it has seen everything."""
+    heard: list[Record] = []
+    relay = Relay(lambda lines: heard.extend(map(to_record, lines)))
 
-    for record in (*RECORDS, secret):
-        journal.write(record)
+    for line in LINES:
+        relay.tell([line])
+    relay.tell(LINES)
 
-    assert isinstance(journal, Journal)
-    assert journal.flush() is True
-    assert inner.records == (*RECORDS, secret)
-    assert heard[:-1] == list(RECORDS)
-    assert heard[-1].reason == "Bearer abcd…"
-    journal.close()
+    assert relay.flush() is True
+    assert heard == [*RECORDS, *RECORDS]
+    assert relay.missed == 0
+    relay.close()
 
 
 def test_a_raising_listener_changes_nothing() -> None:
-    """Every record is kept, later ones are still shown, and the failures are counted."""
-    inner, heard = MemoryJournal(), list[str]()
+    """Later records are still shown, and what it raised at counts as missed."""
+    heard: list[str] = []
 
-    def listen(record: Record) -> None:
-        heard.append(record.action)
-        raise RuntimeError(record.action)
+    def listen(lines: Sequence[bytes]) -> None:
+        heard.extend(to_record(line).action for line in lines)
+        raise RuntimeError(str(lines))
 
-    journal = ListeningJournal(inner, listen)
-    for record in RECORDS:
-        journal.write(record)
+    relay = Relay(listen)
+    for line in LINES:
+        relay.tell([line])
+        assert relay.flush() is True
 
-    assert journal.flush() is True
-    assert inner.records == RECORDS
     assert heard == [record.action for record in RECORDS]
-    assert journal.missed == len(RECORDS)
-    journal.close()
+    assert relay.missed == len(RECORDS)
+    relay.close()
 
 
 def test_a_slow_listener_holds_nobody_up() -> None:
-    """While it hangs, writing goes on; what finds the queue full passes it by and is counted."""
-    inner, entered, release = MemoryJournal(), threading.Event(), threading.Event()
+    """While it hangs, telling goes on; what finds the queue full passes it by and is counted."""
+    entered, release = threading.Event(), threading.Event()
 
-    def hang(_record: Record) -> None:
+    def hang(_lines: Sequence[bytes]) -> None:
         entered.set()
         release.wait(30)
 
-    journal = ListeningJournal(inner, hang, limit=4)
-    journal.write(RECORDS[0])
+    relay = Relay(hang, limit=4)
+    relay.tell(LINES[:1])
     assert entered.wait(10)
-    for record in RECORDS[1:]:
-        journal.write(record)
+    relay.tell(LINES[1:4])
+    relay.tell(LINES[4:])
 
-    assert inner.records == RECORDS
-    assert journal.missed == len(RECORDS) - 1 - 4
-    assert journal.flush(0.05) is False
+    assert relay.missed == len(RECORDS) - 1 - 4
+    assert relay.flush(0.05) is False
     release.set()
-    assert journal.flush() is True
-    journal.close()
+    assert relay.flush() is True
+    relay.close()
+
+
+def test_what_is_told_after_the_end_is_missed() -> None:
+    """Closing shows what is left; nothing waits for a thread that is gone."""
+    heard: list[bytes] = []
+    relay = Relay(heard.extend)
+    relay.tell(LINES[:3])
+
+    relay.close()
+    relay.close()
+    relay.tell(LINES[3:5])
+
+    assert heard == LINES[:3]
+    assert relay.missed == 2
+    assert relay.flush() is True

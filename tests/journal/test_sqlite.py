@@ -13,6 +13,8 @@ import pytest
 from interpose.contracts.errors import StorageError
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
+from interpose.journal.codec import to_record
+from interpose.journal.fanout import Relay
 from interpose.journal.query import Filter, JournalReader
 from interpose.journal.sqlite import SqliteJournal
 from interpose.kernel.clock import SystemClock
@@ -157,6 +159,28 @@ def test_a_full_disk_never_raises_and_is_said_once(path: Path) -> None:
     assert _actions(path) == [f"a{number}" for number in range(50)]
     assert len(said) == 1
     journal.close()
+
+
+def test_a_listener_hears_all_without_secrets_also_while_nothing_can_be_written(path: Path) -> None:
+    """It need not wait for the disk, hears each record once however often writing fails, and flush waits for it."""
+    lines: list[bytes] = []
+    relay = Relay(lines.extend)
+    journal = SqliteJournal(path, clock=SystemClock(), relay=relay)
+    journal._database.query("PRAGMA max_page_count = 20")
+
+    for number in range(60):
+        journal.write(Record(1.0, f"a{number}", "enter", reason=SECRETS[0], data={"text": "x" * 2_000}))
+        journal.flush(0.5)
+    assert journal.problem is not None
+    assert relay.flush() is True
+    assert [to_record(line).action for line in lines] == [f"a{number}" for number in range(60)]
+
+    journal._database.query("PRAGMA max_page_count = 100000")
+    assert journal.flush() is True
+    assert [to_record(line).action for line in lines] == _actions(path)
+    assert not any(SECRETS[0].encode() in line for line in lines)
+    journal.close()
+    assert relay.missed == 0
 
 
 def test_a_full_queue_counts_and_a_gap_record_tells(path: Path, reader: JournalReader) -> None:

@@ -177,3 +177,25 @@ def test_nothing_in_a_record_breaks_the_line_or_moves_the_cursor(
 
     assert all(piece.text.isprintable() for line in lines for piece in line)
     assert "\\x1b[2J" in plain(lines[0])
+
+
+def test_a_patch_is_told_with_what_it_changed() -> None:
+    """Each field with before and after, short enough for a line; a dash where there was nothing."""
+    changes = {
+        "command": {"before": "ls", "after": "ls -l"},
+        "cwd": {"before": None, "after": "/w"},
+        "messages": {"before": [{"a": 1}], "after": ["x" * 1_000]},
+        "odd": 7,
+    }
+    patch = replace(
+        CALL, step="answer", handler="safer", kind="python", phase="shape", answer="patch", data={"changes": changes}
+    )
+
+    told = [plain(line).strip() for line in story_lines([StoredRecord(1, patch)])]
+
+    assert "command: ls → ls -l" in told
+    assert "cwd: - → /w" in told
+    (long,) = (line for line in told if line.startswith("messages: "))
+    assert long.startswith('messages: [{"a": 1}] → ["xxx')
+    assert len(long) < 2 * SUBJECT_CHARS + 20
+    assert not any("odd" in line for line in told)

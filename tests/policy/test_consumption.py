@@ -28,6 +28,7 @@ from interpose.contracts.effects import (
 from interpose.contracts.stages import Annotation
 from interpose.contracts.verdict import Notice, Refusal, Reminder, ToolChoice
 from interpose.policy.consumption import INJECTION_WARNING, Consumed, consume, merge, reactions
+from interpose.stages.executor import Doubt
 
 ALL: tuple[Effect, ...] = (
     InjectReminder("remember"),
@@ -145,14 +146,17 @@ def test_observed_handlers_change_nothing_and_are_told() -> None:
     ]
 
 
-@pytest.mark.parametrize(("on_unknown", "refused"), [("ask", True), ("refuse", True), ("pass", False)])
-def test_unknown_is_never_silently_allowed(on_unknown: OnUnknown, refused: bool) -> None:
-    """Unknown refuses where nobody can be asked, unless the handler says pass; the reason is told."""
-    refusal = consume(ran("before_tool", said(unknown="$CMD is not known", on_unknown=on_unknown))).refusal
+def test_unknown_leads_where_the_handler_says() -> None:
+    """A doubt for a person, a refusal that tells the reason, or nothing."""
 
-    assert (refusal is not None) == refused
-    if refusal is not None:
-        assert "$CMD is not known" in refusal.reason
+    def told(on_unknown: OnUnknown) -> Consumed:
+        return consume(ran("before_tool", said(unknown="$CMD is not known", on_unknown=on_unknown)))
+
+    assert told("ask") == Consumed(doubts=(Doubt("h", "python", "$CMD is not known"),))
+    refusal = told("refuse").refusal
+    assert refusal is not None
+    assert "$CMD is not known" in refusal.reason
+    assert told("pass") == Consumed()
 
 
 def test_a_block_is_told_ahead_of_an_unknown() -> None:

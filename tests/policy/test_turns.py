@@ -50,3 +50,47 @@ def test_the_turns_remembered_are_bounded() -> None:
         turns.begin("s", turn)
 
     assert [bool(turns.facts("s", turn)) for turn in "abc"] == [False, True, True]
+
+
+def test_a_yes_holds_for_its_turn() -> None:
+    """For every call with that digest where the turn was seen to start, else for the one call."""
+    turns = Turns()
+    turns.begin("s", "t")
+    turns.consent("s", "t", "c1", "digest")
+    turns.consent("s", "unseen", "c1", "digest")
+
+    assert turns.consented("s", "t", "c2", "digest")
+    assert not turns.consented("s", "t", "c1", "other")
+    assert turns.consented("s", "unseen", "c1", "digest")
+    assert not turns.consented("s", "unseen", "c2", "digest")
+    assert not turns.consented("x", "t", "c1", "digest")
+
+    turns.begin("s", "t")
+    assert not turns.consented("s", "t", "c1", "digest")
+
+
+def test_what_is_said_yes_to_is_bounded() -> None:
+    """Beyond the bound a person is asked again."""
+    turns = Turns()
+    turns.begin("s", "t")
+
+    for number in range(CALLS_KEPT + 1):
+        turns.consent("s", "t", "", f"d{number}")
+
+    assert [turns.consented("s", "t", "", f"d{number}") for number in (0, CALLS_KEPT - 1, CALLS_KEPT)] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_what_was_proposed_is_remembered_within_bounds() -> None:
+    """For calls that run as something else, by session and call."""
+    turns = Turns(kept=2)
+    assert turns.proposed("s", "c1") is None
+
+    for number in range(3):
+        turns.propose("s", f"c{number}", f"f{number}")
+
+    assert [turns.proposed("s", f"c{number}") for number in range(3)] == [None, "f1", "f2"]
+    assert turns.proposed("other", "c2") is None

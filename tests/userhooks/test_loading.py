@@ -1,8 +1,11 @@
 """userhooks.loading: files to registrations."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+from interpose.command.reader import CommandReader
+from interpose.command.reading import Reading
 from interpose.contracts.decisions import Unknown
 from interpose.contracts.effects import BlockTool, EvaluationContext, HookInput
 from interpose.userhooks.loading import HookFile, LoadedHooks, check_hooks, load_user_hooks, signature
@@ -38,6 +41,29 @@ def load(sources: list[HookFile], tmp_path: Path) -> LoadedHooks:
 def test_missing_files_are_no_hooks_and_no_issues(tmp_path: Path) -> None:
     """Neither the files nor their folders have to exist."""
     assert load(files(tmp_path), tmp_path) == LoadedHooks((), (), (), (), ())
+
+
+class _Noting(CommandReader):
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[str, str, str | None]] = []
+
+    def read(self, text: str, *, cwd: str, home: str | None = None, env: Mapping[str, str] | None = None) -> Reading:
+        self.asked.append((text, cwd, home))
+        return super().read(text, cwd=cwd, home=home, env=env)
+
+
+def test_commands_are_read_by_the_reader_that_is_given(tmp_path: Path) -> None:
+    """So that the hooks and whoever else asks about a call share one reading of its command."""
+    reader = _Noting()
+    loaded = load_user_hooks(files(tmp_path, project=GUARD), root="/w", home="/home/ann", reader=reader)
+    evaluate = loaded.registrations[0].evaluate
+    assert evaluate is not None
+
+    answer = evaluate(HookInput("before_tool", tool_name="shell", tool_args={"command": "rm x"}), EvaluationContext())
+
+    assert answer == (BlockTool("no"),)
+    assert reader.asked == [("rm x", "/w", "/home/ann")]
 
 
 def test_a_file_with_the_other_ending_is_noted(tmp_path: Path) -> None:

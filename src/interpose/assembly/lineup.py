@@ -27,13 +27,14 @@ from interpose.policy.judgement import ValidationOf
 class Lineup:
     """What judges in one workspace beside its user hooks, in order: rules, `before`, the user hooks, `after`.
 
-    `validation` tells which command of a call proves something.
+    `validation` tells which command of a call proves something; `reader` reads the commands for all of them.
     """
 
     rules: tuple[RuleDefinition, ...]
     before: tuple[Registration, ...]
     after: tuple[Registration, ...]
     validation: ValidationOf
+    reader: CommandReader
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -102,7 +103,13 @@ def _lineup(
         sinks=GuardSinks(loop=teller.loop, degraded=teller.degraded),
     )
     guards = before_user_hooks(parts)
-    return Lineup(builtin_rules(), (canary(), *guards), after_user_hooks(parts), Validations(parts.reader))
+    return Lineup(
+        rules=builtin_rules(),
+        before=(canary(), *guards),
+        after=after_user_hooks(parts),
+        validation=Validations(parts.reader),
+        reader=parts.reader.commands,
+    )
 
 
 class _Teller:

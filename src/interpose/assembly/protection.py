@@ -8,21 +8,25 @@ import functools
 import inspect
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, Self, TypeVar, cast
 
 from interpose.assembly.binding import Binding
-from interpose.assembly.folders import Folders, canonical_root
+from interpose.assembly.folders import Folders, canonical_root, user_folders
+from interpose.assembly.handlers import project_fault
 from interpose.assembly.runtime import Runtime
 from interpose.chain.chain import Chain
 from interpose.concerns.policy.middleware import PolicyMiddleware
-from interpose.contracts.errors import ConfigError, MisuseError, Refused
-from interpose.contracts.ports import Policy
+from interpose.contracts.errors import ConfigError, InterposeError, MisuseError, Refused
+from interpose.contracts.handlers import ShapeHandler
+from interpose.contracts.ports import Approvals, Policy
 from interpose.contracts.stages import Context, ToolCall, ToolResult
 from interpose.contracts.verdict import Refusal, Verdict
+from interpose.kernel.clock import SystemClock
 from interpose.kernel.ids import random_id
+from interpose.trust.approvals import SqliteApprovals
 
 _log = logging.getLogger("interpose")
 
@@ -40,6 +44,7 @@ class LoadedPolicy:
     def __init__(self, runtime: Runtime, root: str, *, cwd: str, agent: str | None) -> None:
         self._runtime = runtime
         self._policy = runtime.workspaces.policy(root)
+        self._links = tuple(f"shape handlers: {problem}" for problem in runtime.shapes.table().problems)
         for problem in self.problems:
             _log.warning("%s", problem)
         self._context = Context(mount="process", session=random_id("s"), workspace=root, cwd=cwd, agent=agent)
@@ -56,8 +61,8 @@ class LoadedPolicy:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the hook files, one line each; the other hooks work."""
-        return tuple(str(issue) for issue in self._policy.issues)
+        """What is wrong with the hook files, and with links between handlers, one line each; all others work."""
+        return (*self._links, *(str(issue) for issue in self._policy.issues))
 
     def close(self) -> None:
         """Commits what was journalled and closes the files. Idempotent."""
@@ -73,27 +78,50 @@ class LoadedPolicy:
 
 
 def load_policy(
-    folder: str | os.PathLike[str] | None = None, *, agent: str | None = "process", watch_loops: bool = False
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    agent: str | None = "process",
+    watch_loops: bool = False,
+    approvals: Approvals | None = None,
+    handlers: Iterable[ShapeHandler] = (),
 ) -> LoadedPolicy:
     """The policy of the project that `folder` (default: the current one) belongs to.
 
     `watch_loops` also refuses equal calls that are repeated within seconds, as it is done for agents; leave it off
-    for a program that is none.
-    Raises StorageError when the state folder cannot be used, ConfigError for a bad setting and when `folder` is none;
-    a hook file with mistakes does not raise: they are logged as warnings, and `LoadedPolicy.problems` holds them.
+    for a program that is none. What no rule can tell is refused, unless `approvals` (`interpose.open_approvals()`, or a
+    port of your own) says who may be asked: then the call waits for the answer. `handlers`, as `@interpose.on(…)` makes
+    them, shape what is judged, beside those of the files that the user's settings name.
+    Raises StorageError when the state folder cannot be used, ConfigError for a bad setting, for a project that names
+    handlers, and when `folder` is none, MisuseError for a handler that says something impossible; a hook file with
+    mistakes does not raise: they are logged as warnings, and `LoadedPolicy.problems` holds them.
     """
     start = Path(folder) if folder is not None else Path.cwd()
     if not start.is_dir():
         raise ConfigError(str(start), "is not a folder", "name a project's folder")
-    runtime = Runtime.open(watch_loops=watch_loops)
-    return LoadedPolicy(runtime, canonical_root(start), cwd=str(start.resolve()), agent=agent)
+    runtime = Runtime.open(watch_loops=watch_loops, asks=False, asked=approvals, handlers=handlers)
+    return _loaded(runtime, start, agent)
 
 
-def load_policy_from(folders: Folders, folder: Path, *, agent: str | None = "process") -> LoadedPolicy:
+def load_policy_from(
+    folders: Folders,
+    folder: Path,
+    *,
+    agent: str | None = "process",
+    approvals: Approvals | None = None,
+    handlers: Iterable[ShapeHandler] = (),
+) -> LoadedPolicy:
     """As `load_policy`, with the user's folders given."""
-    return LoadedPolicy(
-        Runtime.open(folders, watch_loops=False), canonical_root(folder), cwd=str(folder.resolve()), agent=agent
-    )
+    runtime = Runtime.open(folders, watch_loops=False, asks=False, asked=approvals, handlers=handlers)
+    return _loaded(runtime, folder, agent)
+
+
+def open_approvals() -> SqliteApprovals:
+    """A person is asked at a terminal that shows questions: `interpose up`, or `interpose approvals watch`.
+
+    For `load_policy(approvals=…)` and `PermissionMiddleware(consent=ApprovalsConsent(…))`. It keeps the state open
+    until `close()`. Raises StorageError when the state folder cannot be used.
+    """
+    return SqliteApprovals(user_folders().state_db, clock=SystemClock())
 
 
 def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None = None) -> Callable[P, R]:
@@ -133,6 +161,19 @@ def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None 
         return cast("R", chain.call(name, binding.arguments(args, kwargs), terminal))
 
     return protected
+
+
+def _loaded(runtime: Runtime, start: Path, agent: str | None) -> LoadedPolicy:
+    """The policy at `start`; the runtime is closed again when there is none."""
+    root = canonical_root(start)
+    try:
+        fault = project_fault(root)
+        if fault is not None:
+            raise fault
+        return LoadedPolicy(runtime, root, cwd=str(start.resolve()), agent=agent)
+    except InterposeError:
+        runtime.close()
+        raise
 
 
 def _raise_refused(point: ToolCall | ToolResult, verdict: Verdict) -> NoReturn:

@@ -1,29 +1,34 @@
 """Everything that runs in one process, opened together and closed together."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
 from interpose.assembly.folders import Folders, user_folders
+from interpose.assembly.handlers import Shapes
 from interpose.assembly.lineup import agents_lineup
 from interpose.assembly.settings import LOOPBACK, Settings, load_settings
 from interpose.assembly.upstreams import targets
 from interpose.assembly.workspaces import Parts, Workspaces
+from interpose.contracts.handlers import ShapeHandler
 from interpose.contracts.journal import Record
-from interpose.contracts.ports import Journal
+from interpose.contracts.ports import Approvals, Journal
 from interpose.gateway.app import Gateway
 from interpose.gateway.metrics import MeteredJournal, Metrics
+from interpose.gateway.sessions import SqliteLedgers
 from interpose.gateway.settings import LOOPBACK_HOSTS, GatewaySettings, Upstreams
 from interpose.gateway.tracing import open_tracing
 from interpose.guards.loop import LOOP_ID
 from interpose.guards.protection import SqliteProtectionStore
-from interpose.journal.fanout import ListeningJournal
+from interpose.journal.fanout import Relay
 from interpose.journal.sqlite import SqliteJournal
 from interpose.kernel.clock import SystemClock
+from interpose.kernel.ids import random_id
 from interpose.launch.pause import SqlitePause
 from interpose.launch.store import SqliteLaunches
+from interpose.trust.approvals import SqliteApprovals
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,9 @@ class Runtime:
     launches: SqliteLaunches
     pause: SqlitePause
     protection: SqliteProtectionStore
+    approvals: SqliteApprovals
+    ledgers: SqliteLedgers
+    shapes: Shapes
     workspaces: Workspaces
     metrics: Metrics
 
@@ -47,37 +55,69 @@ class Runtime:
         folders: Folders | None = None,
         *,
         settings: Settings | None = None,
-        listener: Callable[[Record], None] | None = None,
+        listener: Callable[[Sequence[bytes]], None] | None = None,
         watch_loops: bool = True,
         metrics: Metrics | None = None,
+        asks: bool = True,
+        asked: Approvals | None = None,
+        handlers: Iterable[ShapeHandler] = (),
     ) -> Self:
         """Opens journal and state under `folders`.
 
-        `listener` is told each record, on a thread of its own; what it raises changes nothing. `watch_loops` off
-        leaves the loop guard out, for programs that are no agents. `metrics` count what is journalled.
+        `listener` is told each record, packed and masked, on a thread of its own; what it raises changes nothing.
+        `watch_loops` off leaves the loop guard out, for programs that are no agents. `metrics` count what is
+        journalled. What no handler can tell is put to a person at a terminal that shows questions, unless `asks` is
+        off; `asked`, where it is given, is asked in any case. `handlers` shape in every workspace, with those of the
+        user's own files, which are read when the first policy or a gateway is made.
         Raises StorageError when the state folder or a file in it cannot be used, ConfigError for a bad setting.
         """
         folders = folders or user_folders()
         settings = settings or load_settings(folders)
         clock = SystemClock()
         metrics = metrics or Metrics()
-        stored = SqliteJournal(folders.journal_db, clock=clock)
-        metered = MeteredJournal(stored, metrics)
-        journal: Journal = ListeningJournal(metered, listener) if listener else metered
+        relay = Relay(listener) if listener else None
+        stored = SqliteJournal(folders.journal_db, clock=clock, relay=relay)
+        journal = MeteredJournal(stored, metrics)
         launches = SqliteLaunches(folders.state_db, clock=clock)
         pause = SqlitePause(folders.state_db, clock=clock)
         protection = SqliteProtectionStore(folders.state_db)
+        approvals = SqliteApprovals(folders.state_db, clock=clock, journal=journal)
+        ledgers = SqliteLedgers(folders.state_db, clock=clock, lost=_Lost(journal, clock))
         off = frozenset(settings.file.guards.off) | (frozenset() if watch_loops else {LOOP_ID})
         lineup = agents_lineup(folders, protection, journal, clock, off=off)
-        workspaces = Workspaces(Parts(folders=folders, journal=journal, clock=clock, pause=pause, lineup=lineup))
-        return cls(folders, settings, clock, stored, journal, launches, pause, protection, workspaces, metrics)
+        parts = Parts(
+            folders=folders,
+            journal=journal,
+            clock=clock,
+            pause=pause,
+            lineup=lineup,
+            approvals=asked or (approvals if asks else None),
+            ask_timeout_s=settings.file.gateway.ask_timeout_s,
+            shapes=Shapes(handlers, settings.file.handlers.files, folders, journal, clock),
+        )
+        return cls(
+            folders,
+            settings,
+            clock,
+            stored,
+            journal,
+            launches,
+            pause,
+            protection,
+            approvals,
+            ledgers,
+            parts.shapes,
+            Workspaces(parts),
+            metrics,
+        )
 
     def gateway(self, *, host: str = "127.0.0.1", parent_pid: int | None = None) -> Gateway:
         """A gateway over these parts, for a server at `host`; it opens its connections when the server starts it.
 
         `parent_pid` makes it one of several workers of that process. Raises ConfigError when a key or a file that the
-        settings name is not there.
+        settings name is not there, or gives no handler.
         """
+        self.shapes.table()
         told = gateway_settings(self.settings, host=host)
         return Gateway(
             replace(told, process_id=parent_pid, closes_connections=parent_pid is not None),
@@ -87,12 +127,13 @@ class Runtime:
             clock=self.clock,
             metrics=self.metrics,
             tracing=open_tracing() if self.settings.file.gateway.traces else None,
+            ledgers=self.ledgers,
         )
 
     def close(self) -> None:
-        """Commits what was journalled and closes the files. Idempotent."""
-        if isinstance(self.journal, ListeningJournal):
-            self.journal.close()
+        """Withdraws what waits for a person, commits what was journalled, and closes the files. Idempotent."""
+        self.approvals.close()
+        self.ledgers.close()
         self.stored.close()
         self.launches.close()
         self.pause.close()
@@ -105,6 +146,17 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """Journals that a part of a session's history is not kept for the next process."""
+
+    journal: Journal
+    clock: SystemClock
+
+    def __call__(self, reason: str) -> None:
+        self.journal.write(Record(self.clock.now(), random_id("a"), "problem", outcome="failed", reason=reason))
 
 
 def gateway_settings(settings: Settings, *, host: str, environ: Mapping[str, str] = os.environ) -> GatewaySettings:
@@ -122,6 +174,7 @@ def gateway_settings(settings: Settings, *, host: str, environ: Mapping[str, str
         demands_token=not is_local,
         allowed_hosts=LOOPBACK_HOSTS if is_local else None,
         unjudged_paths="refuse" if section.unjudged_paths == "refuse" else "pass",
+        on_refusal="tell" if section.on_refusal == "tell" else "continue",
         body_bytes=section.body_bytes,
         body_timeout_s=section.body_timeout_s,
         streams_max=section.streams_max,

@@ -1,6 +1,6 @@
 """Settings: defaults, then the user's `config.toml`, then the environment. Keys are strict.
 
-A project has no settings of its own here: a repository must not be able to send a user's key elsewhere.
+A project's file is not read here (`project.py`): a repository must not be able to send a user's key elsewhere.
 """
 
 import os
@@ -26,9 +26,11 @@ class GatewaySection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     port: int = DEFAULT_PORT
     workers: int = 1
     unjudged_paths: str = "pass"
+    on_refusal: str = "continue"
     body_bytes: int = 32 * 1024 * 1024
     body_timeout_s: float = 120.0
     streams_max: int = 1_000
+    ask_timeout_s: float = 120.0
     traces: bool = False
     clients: dict[str, str] = {}
 
@@ -47,12 +49,19 @@ class GuardSection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     off: list[str] = []
 
 
+class HandlerSection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`[handlers]`: Python files of the user's own whose shape handlers judge in every workspace."""
+
+    files: list[str] = []
+
+
 class File(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The whole of `config.toml`, but for the tables under `[upstreams]`."""
 
     gateway: GatewaySection = msgspec.field(default_factory=GatewaySection)
     upstreams: UpstreamSection = msgspec.field(default_factory=UpstreamSection)
     guards: GuardSection = msgspec.field(default_factory=GuardSection)
+    handlers: HandlerSection = msgspec.field(default_factory=HandlerSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,7 @@ class Settings:
 _ENVIRONMENT = {
     "INTERPOSE_HOST": ("gateway", "host"),
     "INTERPOSE_PORT": ("gateway", "port"),
+    "INTERPOSE_ASK_TIMEOUT_S": ("gateway", "ask_timeout_s"),
     "INTERPOSE_UPSTREAM_ANTHROPIC": ("upstreams", "anthropic"),
     "INTERPOSE_UPSTREAM_OPENAI": ("upstreams", "openai"),
     "INTERPOSE_UPSTREAM_GEMINI": ("upstreams", "gemini"),
@@ -144,17 +154,23 @@ def _convert(tree: dict[str, Any], where: str) -> File:
     except msgspec.ValidationError as error:
         gateway = ", ".join(f"gateway.{name}" for name in GatewaySection.__struct_fields__)
         own = ", ".join(f"upstreams.{name}" for name in OWN_NAMES)
-        possible = f"possible: {gateway}, {own}, guards.off, and tables such as [upstreams.local]"
+        possible = f"possible: {gateway}, {own}, guards.off, handlers.files, and tables such as [upstreams.local]"
         raise ConfigError(where, f"{error}; {possible}", "see `interpose config show`") from error
 
 
-def _environment_value(variable: str, key: str, text: str) -> str | int:
-    if key != "port":
-        return text
+def _environment_value(variable: str, key: str, text: str) -> str | int | float:
     try:
-        return int(text)
+        match key:
+            case "port":
+                expected, way_out = "a port number", "give a number from 0 to 65535"
+                return int(text)
+            case "ask_timeout_s":
+                expected, way_out = "a number of seconds", "give a number from 1 to 600"
+                return float(text)
+            case _:
+                return text
     except ValueError as error:
-        raise ConfigError(variable, f"{text!r} is not a port number", "give a number from 0 to 65535") from error
+        raise ConfigError(variable, f"{text!r} is not {expected}", way_out) from error
 
 
 def _check_gateway(gateway: GatewaySection, origins: Mapping[str, str]) -> None:
@@ -167,9 +183,13 @@ def _check_gateway(gateway: GatewaySection, origins: Mapping[str, str]) -> None:
         raise wrong("workers", f"{gateway.workers} is no number of workers", "1 to 64")
     if gateway.unjudged_paths not in ("pass", "refuse"):
         raise wrong("unjudged_paths", f"{gateway.unjudged_paths!r} is not possible", 'use "pass" or "refuse"')
+    if gateway.on_refusal not in ("continue", "tell"):
+        raise wrong("on_refusal", f"{gateway.on_refusal!r} is not possible", 'use "continue" or "tell"')
     for key in ("body_bytes", "body_timeout_s", "streams_max"):
         if getattr(gateway, key) <= 0:
             raise wrong(key, f"{getattr(gateway, key)} is not more than nothing", "give a number above 0")
+    if not 1 <= gateway.ask_timeout_s <= 600:
+        raise wrong("ask_timeout_s", f"{gateway.ask_timeout_s:g} is no time to wait for a person", "1 to 600 seconds")
     for name, digest in gateway.clients.items():
         text = digest.removeprefix("sha256:").lower()
         if not digest.startswith("sha256:") or len(text) != 64 or set(text) - set("0123456789abcdef"):

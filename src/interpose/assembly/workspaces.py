@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interpose.assembly.folders import PROJECT_FOLDER, Folders
+from interpose.assembly.handlers import Shapes, project_fault
 from interpose.assembly.lineup import MakeLineup
+from interpose.assembly.project import project_settings
 from interpose.contracts.effects import Registration
 from interpose.contracts.journal import Record, Step
-from interpose.contracts.ports import Clock, Journal, Pause
+from interpose.contracts.ports import Approvals, Clock, Journal, Pause
 from interpose.contracts.stages import Point, Stage
 from interpose.contracts.verdict import Verdict
 from interpose.effects.contract import MiddlewareContract, create_middleware
 from interpose.effects.diagnostics import Diagnostic, HookFailed, Notices
 from interpose.guards.canary import CANARY_ID
 from interpose.policy.judgement import EffectPolicy
+from interpose.stages.table import StageTable
 from interpose.userhooks.issues import Issue
 from interpose.userhooks.loading import HookFile, LoadedHooks, load_user_hooks, signature
 
@@ -26,13 +29,16 @@ RELOAD_CHECK_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What every policy is made with."""
+    """What every policy is made with. Without `approvals` nobody is asked."""
 
     folders: Folders
     journal: Journal
     clock: Clock
     pause: Pause
     lineup: MakeLineup
+    approvals: Approvals | None
+    ask_timeout_s: float
+    shapes: Shapes
 
 
 class WorkspacePolicy:
@@ -46,15 +52,20 @@ class WorkspacePolicy:
         self._parts = parts
         self._notices = Notices()
         lineup = parts.lineup(root or "")
+        self._reader = lineup.reader
         self._engine: MiddlewareContract = create_middleware(
             rules=lineup.rules, registrations=lineup.before, owners=(OWNER,), on_diagnostic=self._diagnose
         )
+        own = project_settings(root, ask_timeout_s=parts.ask_timeout_s)
         self._policy = EffectPolicy(
             self._engine,
             journal=parts.journal,
             clock=parts.clock,
             pause=parts.pause,
             validation=lineup.validation,
+            approvals=parts.approvals,
+            ask_timeout_s=own.ask_timeout_s,
+            shapes=parts.shapes.table(),
         )
         self._lock = threading.Lock()
         self._generation = 0
@@ -63,6 +74,9 @@ class WorkspacePolicy:
         self._checked = time.monotonic()
         self._issues: tuple[Issue, ...] = ()
         self._loaded = self._load(None)
+        fault = project_fault(root) if root is not None else None
+        for problem in (*own.problems, *([str(fault)] if fault else [])):
+            self._write("problem", problem)
         for registration in lineup.after:  # behind the user hooks, whose place is where they were first published
             self._engine.register_hook(registration)
 
@@ -87,6 +101,11 @@ class WorkspacePolicy:
     def guards(self) -> tuple[str, ...]:
         """Their ids."""
         return tuple(registration.id for registration in self.own)
+
+    @property
+    def shapes(self) -> StageTable:
+        """The shape handlers that judge here."""
+        return self._policy.shapes
 
     @property
     def engine(self) -> MiddlewareContract:
@@ -125,7 +144,7 @@ class WorkspacePolicy:
 
     def _load(self, before: LoadedHooks | None) -> LoadedHooks:
         folders = self._parts.folders
-        loaded = load_user_hooks(self._files, root=self._root or "", home=str(folders.home))
+        loaded = load_user_hooks(self._files, root=self._root or "", home=str(folders.home), reader=self._reader)
         self._issues = loaded.issues
         for issue in loaded.issues:
             self._write("problem", str(issue))

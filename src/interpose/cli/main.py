@@ -15,6 +15,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "init": ("interpose.cli.init", "Write a commented .interpose/hooks.yaml with three useful rules."),
     "status": ("interpose.cli.status", "What is running, which hooks judge here, what was refused lately."),
     "doctor": ("interpose.cli.doctor", "Prove that judging works: send a call that must be refused."),
+    "approvals": ("interpose.cli.approvals", "What waits for your yes: list, show, approve, deny, watch."),
     "off": ("interpose.cli.switch", "Switch judging off for a while (needs a terminal; journalled)."),
     "on": ("interpose.cli.switch", "Switch judging on again."),
     "tail": ("interpose.cli.journal", "Follow the journal."),
@@ -27,8 +28,9 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 EPILOG = """\b
-Exit codes: 0 fine; 1 something was found wrong (doctor, hooks check); 2 wrong usage, settings or files;
-3 the journal or the state cannot be used; `run` ends with the agent's own code, 127 if it cannot be started.
+Exit codes: 0 fine; 1 something was found wrong (doctor, hooks check), or a question no longer waits (approvals);
+2 wrong usage, settings or files, or a person is needed and there is no terminal; 3 the journal or the state cannot be
+used; `run` ends with the agent's own code, 127 if it cannot be started.
 """
 
 

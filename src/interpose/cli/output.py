@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.theme import Theme
 
 from interpose.assembly.workspaces import WorkspacePolicy
+from interpose.launch.lineage import launch_above
 
 WIDE = 200
 """Columns where nobody looks at a screen: tables then keep their words whole."""
@@ -39,9 +40,11 @@ def counted(count: int, noun: str) -> str:
 
 
 def in_force(policy: WorkspacePolicy) -> str:
-    """How many hooks and guards of ours judge here, in words."""
+    """How many hooks, handlers of the user's files, and guards of ours judge here, in words."""
     active = sum(hook.enabled for hook in policy.loaded.hooks)
-    return f"{counted(active, 'hook')} and {counted(len(policy.guards), 'built-in guard')} in force"
+    handlers = len(policy.shapes.order.ids)
+    own = counted(active, "hook") + (f", {counted(handlers, 'handler')}" if handlers else "")
+    return f"{own} and {counted(len(policy.guards), 'built-in guard')} in force"
 
 
 def print_json(value: Any) -> None:
@@ -49,9 +52,17 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def require_terminal(verb: str) -> None:
-    """Raises a usage error unless a person is at a terminal, outside any launched agent."""
-    if os.environ.get("INTERPOSE_LAUNCH"):
-        raise click.UsageError(f"`interpose {verb}` is not for agents: run it in your own terminal")
+def require_terminal(verb: str, *, why: str = "") -> None:
+    """Raises a usage error unless a person is at a terminal, outside any launched agent; `why` ends its text.
+
+    An agent may well make a terminal of its own, so what descends from a launch is refused at any.
+    """
+    reason = f" ({why})" if why else ""
+    launch = launch_above()
+    if launch is not None:
+        raise click.UsageError(
+            f"`interpose {verb}` is not for agents, and this process descends from launch {launch}: "
+            f"run it in your own terminal{reason}"
+        )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"`interpose {verb}` needs a terminal: run it in your own, without pipes")
+        raise click.UsageError(f"`interpose {verb}` needs a terminal: run it in your own, without pipes{reason}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from interpose.assembly.folders import canonical_root
+from interpose.assembly.handlers import project_fault
 from interpose.assembly.presence import find_gateway
 from interpose.assembly.runtime import Runtime
 from interpose.cli.output import console, in_force
@@ -42,6 +43,9 @@ def run_command(*, own_port: bool, quiet: bool, command: tuple[str, ...]) -> int
     the agent's own files, and ends with the agent's exit code.
     """
     words = list(command)
+    fault = project_fault(canonical_root(Path.cwd()))
+    if fault is not None:
+        raise fault
     with Runtime.open() as runtime, _reached(runtime, words, own_port=own_port) as reached:
         settings = settings_dir(runtime.folders.agents, os.environ)
         pointing = point(words, reached.base_url, os.environ, settings)
@@ -52,7 +56,7 @@ def run_command(*, own_port: bool, quiet: bool, command: tuple[str, ...]) -> int
             notes.print(f"interpose: {in_force(policy)}", style="dim")
             for issue in policy.issues:
                 notes.print(f"interpose: problem {issue}", style="problem", markup=False)
-            for note in (*pointing.notes, *notes_on_files(pointing.files)):
+            for note in (*pointing.notes, *notes_on_files(pointing.files), *_note_on_questions(runtime)):
                 notes.print(f"interpose: {note}", style="dim", markup=False)
         ended = run_agent(pointing.argv, {**os.environ, **pointing.env, "INTERPOSE_LAUNCH": reached.launch_id})
         if ended.message is not None:
@@ -78,6 +82,13 @@ def _reached(runtime: Runtime, words: list[str], *, own_port: bool) -> Iterator[
     app = bound_to(gateway, secret) if own_port else gateway
     with ThreadedServer(app, host="127.0.0.1", port=0) as server:
         yield _Reached(server.url if own_port else f"{server.url}/l/{secret}", launch.id)
+
+
+def _note_on_questions(runtime: Runtime) -> tuple[str, ...]:
+    """The agent has this terminal, so questions are answered at another."""
+    if runtime.approvals.can_ask():
+        return ()
+    return ("calls that need your yes are refused unless another terminal runs `interpose approvals watch`",)
 
 
 def _summarise(runtime: Runtime, launch_id: str) -> None:

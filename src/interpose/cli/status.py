@@ -12,7 +12,7 @@ from interpose.assembly.presence import find_gateway
 from interpose.assembly.runtime import Runtime
 from interpose.cli.doctor import DOCTOR
 from interpose.cli.feed import styled
-from interpose.cli.output import console, in_force, print_json
+from interpose.cli.output import console, counted, in_force, print_json
 from interpose.contracts.journal import StoredRecord
 from interpose.journal.codec import to_json
 from interpose.journal.query import Filter, JournalReader
@@ -30,6 +30,7 @@ def status_command(*, as_json: bool) -> None:
         running = find_gateway(runtime.folders)
         policy = runtime.workspaces.policy(root)
         issues = [str(issue) for issue in policy.issues]
+        waiting = len(runtime.approvals.waiting())
         off_until = max((one.until for one in runtime.pause.state() if one.workspace in (None, root)), default=None)
         with closing(JournalReader(runtime.folders.journal_db)) as reader:
             lately = Filter(workspace=root, step="verdict", since=runtime.clock.now() - DAY_S)
@@ -47,6 +48,7 @@ def status_command(*, as_json: bool) -> None:
                 "guards": policy.guards,
                 "approval": "hooks run without approval",
                 "problems": issues,
+                "waiting": waiting,
                 "last_day": {"judged": len(verdicts), "refused": len(refused)},
                 "refused": [to_json(stored) for stored in refused[-REFUSALS_SHOWN:]],
             }
@@ -57,6 +59,7 @@ def status_command(*, as_json: bool) -> None:
         gateway=f"{running.url} (process {running.pid})" if running else "not running (`interpose up` starts it)",
         hooks=[in_force(policy), ", ".join(hook.id for hook in policy.loaded.hooks)],
         problems=issues,
+        waiting=waiting,
         off_until=off_until,
         judged=len(verdicts),
         refused=refused,
@@ -69,6 +72,7 @@ def _show(
     gateway: str,
     hooks: list[str],
     problems: list[str],
+    waiting: int,
     off_until: float | None,
     judged: int,
     refused: list[StoredRecord],
@@ -86,6 +90,10 @@ def _show(
     ]
     for name, value in rows:
         out.print(f"[dim]{name:<10}[/dim] {value}")
+    if waiting:
+        out.print(
+            f"waiting    {counted(waiting, 'call')} for your yes: `interpose approvals`", style="note", markup=False
+        )
     for problem in problems:
         out.print(f"problem    {problem}", style="problem", markup=False)
     if refused:

@@ -2,9 +2,10 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
@@ -20,8 +21,11 @@ from interpose.assembly.workspaces import WorkspacePolicy
 from interpose.cli.feed import Feed
 from interpose.cli.output import console, in_force
 from interpose.cli.serving import followed, serving
+from interpose.cli.terminal import Prompt, Typed, may_prompt, prompting
 from interpose.contracts.errors import ConfigError
+from interpose.gateway.workers import WorkerPool
 from interpose.launch.pointing import hint_lines
+from interpose.trust.approvals import Watch
 
 JUDGED = "Anthropic messages, OpenAI chat completions and responses, and Gemini are judged"
 
@@ -31,13 +35,17 @@ JUDGED = "Anthropic messages, OpenAI chat completions and responses, and Gemini 
 @click.option("--workers", type=click.IntRange(1, 64), help="Serve with so many processes (default 1).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, for machines.")
 def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
-    """Start the gateway for this folder and show what happens. Ctrl-C lets running replies end, then stops."""
+    """Start the gateway for this folder and show what happens. Ctrl-C lets running replies end, then stops.
+
+    On a terminal it also asks about calls that wait for your yes.
+    """
     out = console()
-    feed = Feed(out, as_json=as_json)
+    asks = may_prompt() and not as_json
+    feed = Feed(out, as_json=as_json, asks=asks)
     root = canonical_root(Path.cwd())
     settings = load_settings(user_folders())
     number = workers or settings.file.gateway.workers
-    with Runtime.open(settings=settings, listener=feed.hear if number == 1 else None) as runtime:
+    with Runtime.open(settings=settings, listener=feed.hear_all if number == 1 else None) as runtime:
         policy = runtime.workspaces.policy(root)
         gateway = runtime.settings.file.gateway
         running = find_gateway(runtime.folders)
@@ -53,7 +61,10 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
             _stop_signals() as stopped,
             nullcontext() if number == 1 else followed(runtime, feed),
             serving(runtime, host=gateway.host, port=wanted, workers=number) as server,
+            runtime.approvals.watching("terminal of up") if asks else nullcontext() as watching,
         ):
+            if watching is not None:
+                watching.beat()
             announce(runtime.folders, Presence(os.getpid(), server.url, __version__))
             feed.start(server.url, root, f"{server.url}/l/{secret}")
             if not as_json:
@@ -61,11 +72,19 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
             if gateway.host not in LOOPBACK:
                 feed.say(f"listens at {gateway.host}, beyond this machine, for launches and clients with a token only")
             try:
-                stopped.wait()
+                with _questions(runtime, out, feed, watching) if watching else nullcontext():
+                    stopped.wait()
             finally:
                 withdraw(runtime.folders, os.getpid())
+            runtime.approvals.stop(server.pids if isinstance(server, WorkerPool) else ())
             feed.say("stopping: running replies may end (Ctrl-C again stops at once)")
         feed.say("stopped")
+
+
+def _questions(runtime: Runtime, out: Console, feed: Feed, watching: Watch) -> AbstractContextManager[None]:
+    """Asks at this terminal what this gateway, its workers, programs and other gateways want to know."""
+    typed = Typed(sys.stdin.fileno())
+    return prompting(Prompt(runtime.approvals, runtime.clock, out, typed, watching, feed=feed))
 
 
 @contextmanager

@@ -26,7 +26,8 @@ class Patch:
     """Let the action pass with `payload` in place of the present one; what must stay equal is the stage's to say.
 
     The payload of `turn.start` is `{"prompt": …}`, of `tool.call` the tool's arguments in their hook form, of
-    `tool.result` `{"output": …}`, of the `llm.*` stages the body or the event's data itself.
+    `tool.result` `{"output": …}`, of the `llm.*` stages the body or the event's data itself. The whole point, made
+    with `dataclasses.replace`, will do as well.
     """
 
     payload: Json

@@ -1,5 +1,6 @@
 """The doors between rooms. A Protocol is the role; the class that plays it says how (`SqliteJournal`)."""
 
+import threading
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -131,8 +132,13 @@ class ApprovalRequest:
 class Approvals(Protocol):
     """Asks the person. It waits, so an event loop asks in a thread."""
 
-    def ask(self, request: ApprovalRequest, *, timeout_s: float) -> bool | None:
-        """True for yes, False for no, None when nobody answered in `timeout_s`. Any thread may ask, many at once."""
+    def ask(
+        self, request: ApprovalRequest, *, timeout_s: float, given_up: threading.Event | None = None
+    ) -> bool | None:
+        """True for yes, False for no, None when nobody answered in `timeout_s`. Any thread may ask, many at once.
+
+        `given_up`, once set, takes the question back: None then, too.
+        """
         ...
 
     def can_ask(self) -> bool:

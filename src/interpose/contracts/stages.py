@@ -97,6 +97,8 @@ class ToolCall:
     `arguments` is then empty and every guard that needs them says unknown.
     `leaf` is what the tool's own driver calls it, where drivers in front of it have put labels before its name: rules
     about the tool hold under both names. None where nobody has, or the mount cannot know.
+    A shape handler sees the call in its hook form: `tool_name` is the canonical name, `aliases` the tool's other names,
+    the agent's own first. A mount leaves `aliases` empty.
     """
 
     stage: ClassVar[Stage] = "tool.call"
@@ -108,6 +110,7 @@ class ToolCall:
     correlation_id: str | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
     leaf: str | None = None
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class ToolResult:
     """A result on its way back. `output` is the text the model would see, before anything is added to it.
 
     `annotations` are those the verdict of the call gave; they stand ahead of what the result's own judgement adds.
-    `leaf` is as in the call.
+    `leaf` and `aliases` are as in the call.
     """
 
     stage: ClassVar[Stage] = "tool.result"
@@ -131,6 +134,7 @@ class ToolResult:
     problem: str | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
     leaf: str | None = None
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

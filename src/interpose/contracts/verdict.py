@@ -12,7 +12,10 @@ Outcome: TypeAlias = Literal["allowed", "refused", "patched", "off"]
 `off`: judging is switched off for a while (`interpose off`), and the point passed unjudged.
 A refused `llm.chunk` is dropped by the mount."""
 
-Answer: TypeAlias = Literal["continue", "cancel", "patch", "unknown", "effects", "failed", "silent"]
+Answer: TypeAlias = Literal["continue", "cancel", "patch", "unknown", "effects", "failed", "silent", "not_reached"]
+Failure: TypeAlias = Literal["raised", "too_slow", "invalid_answer", "unreadable"]
+"""How a shape handler failed; `unreadable`: the point could not be shown to it."""
+
 Phase: TypeAlias = Literal["shape", "check", "ask"]
 
 
@@ -52,7 +55,11 @@ class ToolChoice:
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What one handler said and how long it took. `mode` observe means it was recorded and not applied."""
+    """What one handler said and how long it took. `mode` observe means it was recorded and not applied.
+
+    `failure` says how a shape handler failed; `changes` holds, for each field that its patch changed, `before` and
+    `after`.
+    """
 
     handler: str
     kind: HandlerKind
@@ -62,6 +69,8 @@ class Reaction:
     effects: tuple[Effect, ...] = ()
     reason: str | None = None
     duration_ms: float = 0.0
+    failure: Failure | None = None
+    changes: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Knows: how a refusal and annotations read. Does not know: where they are shown.
 
 from collections.abc import Sequence
 
-from interpose.contracts.stages import Annotation
+from interpose.contracts.stages import Annotation, Stage
 from interpose.contracts.verdict import Refusal
 
 
@@ -17,6 +17,13 @@ def refusal_text(tool: str, refusal: Refusal) -> str:
 def withheld_text(tool: str, refusal: Refusal) -> str:
     """As `refusal_text`, for a call that ran and whose output may not be seen."""
     return f"the output of {tool} was withheld by {refusal.handler}: {refusal.reason}"
+
+
+def doubt_text(stage: Stage, reasons: Sequence[str], then: str = "") -> str:
+    """Why something did not happen that nobody could judge, and `then` what came of asking."""
+    what = "what this call would do" if stage == "tool.call" else "whether this may pass"
+    way_out = " Write it so that its program and files can be read before it runs." if stage == "tool.call" else ""
+    return f"it cannot be told {what}{then}: {'; '.join(dict.fromkeys(reasons))}.{way_out}"
 
 
 def annotation_lines(annotations: Sequence[Annotation]) -> str:

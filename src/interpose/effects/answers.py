@@ -13,6 +13,7 @@ from interpose.effects.fields import EFFECT_FIELDS
 MESSAGE_MAX_CHARS = 2000
 """A failure's text is cut to this; the exception of a handler may quote anything."""
 
+_SILENCE: tuple[tuple[Effect, ...], None] = ((), None)
 _EFFECT_CLASSES = frozenset(get_args(Effect))
 
 
@@ -23,6 +24,8 @@ def read_answer(answer: object) -> tuple[tuple[Effect, ...], Unknown | None]:
     is not text is refused, so that nothing changeable travels with an effect.
     """
     if type(answer) is tuple or type(answer) is list:
+        if not answer:
+            return _SILENCE
         effects = tuple(answer)
         for effect in effects:
             _check_effect(effect)

@@ -123,7 +123,12 @@ class BudgetTracker:
             return None if reading.warmup else reading
 
         with self._lock:
-            self._sampled(registration_id, hook, elapsed_ms)
+            samples = self._samples.get((registration_id, hook))
+            if samples is None or samples.calls < self._settings.warmup_calls:
+                self._sampled(registration_id, hook, elapsed_ms)
+                return None
+            samples.calls += 1
+            samples.held.append(elapsed_ms)
         return None
 
     def _sampled(self, registration_id: str, hook: Hook, elapsed_ms: float) -> "_Samples":

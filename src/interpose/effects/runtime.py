@@ -135,8 +135,12 @@ def frozen_input(hook_input: HookInput) -> HookInput:
     """
     text = hook_input.text
     too_long = text is not None and len(text) > HOOK_TEXT_MAX_CHARS
-    nested = (hook_input.metadata, hook_input.tool_args, hook_input.tool_result_details)
-    if not too_long and all(value is None or type(value) is FrozenDict for value in nested):
+    if (
+        not too_long
+        and _is_frozen(hook_input.metadata)
+        and _is_frozen(hook_input.tool_args)
+        and _is_frozen(hook_input.tool_result_details)
+    ):
         return hook_input
 
     return replace(
@@ -170,7 +174,11 @@ class _Progress:
             self._tools.emit(
                 BudgetExceeded(registration.id, hook, elapsed_ms, reading.budget_ms, reading.warn, reading.stats)
             )
-        self._take(Emission(registration, effects, unknown, None, elapsed_ms))
+        emission = Emission(registration, effects, unknown, None, elapsed_ms)
+        if effects:
+            self._take(emission)
+            return
+        self._emissions.append(emission)
 
     def failed(self, registration: Registration, error: BaseException, elapsed_ms: float) -> None:
         failure = failure_text(error)
@@ -191,6 +199,10 @@ class _Progress:
         self._ids[emission.registration.id] = None
         self._effects += emission.effects
         self.context = EvaluationContext(self.context.prior_effects + emission.effects)
+
+
+def _is_frozen(value: Mapping[str, object] | None) -> bool:
+    return value is None or type(value) is FrozenDict
 
 
 def _frozen(value: _M) -> _M:

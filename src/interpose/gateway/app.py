@@ -14,7 +14,7 @@ from interpose.contracts.ports import Clock, Journal, Launch, Launches, Workspac
 from interpose.gateway.admission import Admission, Admitted, TurnedAway
 from interpose.gateway.anthropic import AnthropicCodec
 from interpose.gateway.api import ApiName
-from interpose.gateway.asgi import App, Incoming, Outgoing, Receive, Scope, Send
+from interpose.gateway.asgi import GONE, App, Incoming, Outgoing, Receive, Scope, Send
 from interpose.gateway.chat import ChatCodec
 from interpose.gateway.exchange import Exchange
 from interpose.gateway.faults import error_body
@@ -22,7 +22,7 @@ from interpose.gateway.gemini import GeminiCodec
 from interpose.gateway.identity import identity_of
 from interpose.gateway.ledger import Ledger, LedgerStore
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
-from interpose.gateway.paths import decoded_path, oddity_of, raw_path_of
+from interpose.gateway.paths import decoded_path, oddity_of, plain_front, raw_path_of
 from interpose.gateway.policies import Policies
 from interpose.gateway.responses import ResponsesCodec
 from interpose.gateway.routes import Headers, Route, agent_of, route_of, split_launch
@@ -99,6 +99,7 @@ class Gateway:
         settings = self._parts.settings
         headers = Headers.of(scope["headers"])
         secret, raw_path = split_launch(raw_path_of(scope.get("raw_path"), scope["path"]))
+        raw_path = plain_front(raw_path)
         outgoing = Outgoing(send, closes=settings.closes_connections)
         if secret is None and raw_path in _OPEN_PATHS:
             await self._tell_health(outgoing, raw_path, headers)
@@ -132,10 +133,11 @@ class Gateway:
             agent=agent,
             span=self._parts.tracing.started(route, headers, identity.session),
         )
+        incoming = Incoming(receive, settings.body_timeout_s, scope.get("extensions", {}).get(GONE))
         self._open += 1
         self._metrics.opened(1)
         try:
-            await Exchange(self._parts, visit, Incoming(receive, settings.body_timeout_s), outgoing).run()
+            await Exchange(self._parts, visit, incoming, outgoing).run()
         finally:
             self._open -= 1
             self._metrics.opened(-1)

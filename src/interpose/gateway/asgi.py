@@ -15,6 +15,11 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HeaderList: TypeAlias = list[tuple[bytes, bytes]]
 
+GONE = "interpose.gone"
+"""A server's extension: calls a function when the client hangs up before its reply is whole."""
+
+WhenGone: TypeAlias = Callable[[Callable[[], None]], None]
+
 
 class ClientGone(Exception):  # noqa: N818 - an event, told to whoever reads the body
     """The client hung up while its body was read."""
@@ -28,9 +33,11 @@ class Incoming:
     """A request's body, and the news that its client hung up. One task reads the body, one waits for the news.
 
     `timeout_s` is how long the client may be silent in the middle of its body, and take for one that is read whole.
+    `when_gone` is the server's extension `GONE`, where it has that.
     """
 
-    def __init__(self, receive: Receive, timeout_s: float) -> None:
+    def __init__(self, receive: Receive, timeout_s: float, when_gone: WhenGone | None = None) -> None:
+        self.when_gone = when_gone
         self._receive = receive
         self._timeout_s = timeout_s
         self._is_read = asyncio.Event()
@@ -117,15 +124,19 @@ class Outgoing:
 async def unless_gone(incoming: Incoming, story: Coroutine[Any, Any, None]) -> bool:
     """Runs `story` to its end; cancels it when the client hangs up, and is False then. Raises what `story` raises."""
     work = asyncio.current_task()
-    news = asyncio.ensure_future(incoming.gone())
     is_gone = is_over = False
 
-    def on_news(_news: object) -> None:
+    def on_gone(_news: object = None) -> None:
         nonlocal is_gone
         if work is not None and not is_over:
             is_gone = work.cancel()
 
-    news.add_done_callback(on_news)
+    news: asyncio.Future[None] | None = None
+    if incoming.when_gone is not None:
+        incoming.when_gone(on_gone)
+    else:
+        news = asyncio.ensure_future(incoming.gone())
+        news.add_done_callback(on_gone)
     try:
         await story
     except ClientGone:
@@ -136,6 +147,7 @@ async def unless_gone(incoming: Incoming, story: Coroutine[Any, Any, None]) -> b
         raise
     finally:
         is_over = True
-        news.cancel()
-        await asyncio.gather(news, return_exceptions=True)
+        if news is not None:
+            news.cancel()
+            await asyncio.gather(news, return_exceptions=True)
     return True

@@ -1,198 +1,426 @@
 """One connection of a client, within limits: what is malformed, endless or slow ends it, and nothing else.
 
-Knows: the HTTP server's protocol class, whose API a path is. Does not know: what is served.
+Knows: HTTP/1.1 as a server reads it, clocks, who waits for whom. Does not know: what is served.
+What httptools (llhttp) refuses stays refused: CL with TE, two CL, folded lines, bare LF, control characters.
 """
 
 import asyncio
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import cast
 
-from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
+import httptools
 
-from interpose.gateway.api import ApiName
-from interpose.gateway.faults import error_body
+from interpose.gateway.asgi import App, HeaderList, Scope
+from interpose.gateway.heads import (
+    Head,
+    Limits,
+    Refusal,
+    answer_to,
+    api_of,
+    malformed,
+    path_and_query,
+    refused,
+    too_large,
+    too_slow,
+)
 from interpose.gateway.paths import decoded_path
-from interpose.gateway.routes import Headers, route_of, split_launch
+from interpose.gateway.serving import Serving
+from interpose.kernel.boundary import fault_line
 
-_PHRASES = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
+__all__ = ["ClientConnection", "Limits", "Refusal", "Serves"]
+
+UNREAD_BYTES_MAX = 256 * 1024
+"""With so much of a body that the application has not taken, the client is read no further."""
+
+LEFT_OVER_BYTES_MAX = 64 * 1024 * 1024
+"""So much of a body that nobody wanted is read and dropped, so that its client can read why."""
+
+LINGER_S = 1.0
+"""How long what a client still sends is dropped behind a last answer, so that it can read that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a connection may take.
+class Serves:
+    """What all connections of one server share. Belongs to the server's loop.
 
     Attributes:
-        idle_s: how long it may stay open without a request.
-        header_s: how long a request's head may take, from its first byte on.
-        header_bytes: the largest head, and `headers` the most fields in it.
-        stall_s: how long a client may leave a reply unread.
-        connections: how many there may be at once; further ones are closed unheard.
+        app: what is served, within `limits`.
+        on_refused: told of each connection that is ended below the application.
+        connections: those that are open, and `tasks` the requests that are served on them.
+        is_stopping: whether no request is served any more but those that are.
     """
 
-    idle_s: float = 75.0
-    header_s: float = 15.0
-    header_bytes: int = 65_536
-    headers: int = 256
-    stall_s: float = 300.0
-    connections: int = 8_192
+    def __init__(self, app: App, limits: Limits, on_refused: Callable[[Refusal], None]) -> None:
+        self.app = app
+        self.limits = limits
+        self.on_refused = on_refused
+        self.connections: set[ClientConnection] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.is_stopping = False
+        self._empty: asyncio.Future[None] | None = None
+
+    def discard(self, connection: "ClientConnection") -> None:
+        """A connection has ended."""
+        self.connections.discard(connection)
+        if self._empty is not None and not self.connections and not self._empty.done():
+            self._empty.set_result(None)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Lets the replies end that are under way, at most `timeout_s`; then closes all connections."""
+        self.is_stopping = True
+        loop = asyncio.get_running_loop()
+        self._empty = loop.create_future()
+        for connection in tuple(self.connections):
+            connection.shut()
+        started = loop.time()
+        if self.connections:
+            await asyncio.wait((self._empty,), timeout=timeout_s)
+        if self.tasks:
+            await asyncio.wait(tuple(self.tasks), timeout=max(0.0, started + timeout_s - loop.time()))
+        for connection in tuple(self.connections):
+            connection.abort()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-class _Refused(Exception):  # noqa: N818 - an event, told to the parser
-    """Ends the parsing of a head; the answer is in the protocol's `_refusal`."""
+class ClientConnection(asyncio.Protocol):
+    """A connection from its accepting to its end; requests are answered one after the other, in their order.
 
-
-class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits. What llhttp refuses stays refused: CL with TE, two CL, folded lines, bare LF.
-
-    Fields behind a chunked body are dropped: they are no headers, and nobody has looked at them.
-
-    `initial` are bytes that somebody else has read from the connection.
+    Fields behind a chunked body are dropped: they are no headers, and nobody has looked at them. `initial` are bytes
+    that somebody else has read from the connection.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-        *,
-        limits: Limits,
-        initial: bytes = b"",
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self._limits = limits
+    def __init__(self, serves: Serves, *, initial: bytes = b"") -> None:
+        self._serves = serves
+        self._limits = serves.limits
         self._initial = initial
-        self._timer: asyncio.TimerHandle | None = None
-        self._stall: asyncio.TimerHandle | None = None
-        self._refusal: tuple[int, str] | None = None
-        self._in_head = False
-        self._head_bytes = 0
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._base: Scope = {}
+        self._target = b""
+        self._headers: HeaderList = []
+        self._refusal: Refusal | None = None
         self._is_fresh = True
+        self._in_head = False
+        self._awaits_head = False
+        self._quiet_bytes = 0
+        self._left_over_bytes = 0
+        self._is_deaf = False
+        self._is_paused = False
+        self._incoming: Serving | None = None
+        self._current: Serving | None = None
+        self._waiting: deque[Serving] = deque()
+        self._room: list[asyncio.Future[None]] = []
+        self._stall: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._due = math.inf
+        self.is_full = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Starts the clock; a connection too many is closed."""
-        super().connection_made(transport)
-        if len(self.connections) > self._limits.connections:
-            transport.abort()
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio: starts the clock; a connection too many is closed."""
+        self._transport = cast("asyncio.Transport", transport)  # which uvloop's is but in name
+        if len(self._serves.connections) >= self._limits.connections:
+            self._is_deaf = True
+            reason = f"there are {self._limits.connections} connections already"
+            self._serves.on_refused(Refusal("crowded", 0, reason))
+            self._transport.abort()
             return
-        self._timer = self.loop.call_later(self._limits.idle_s, transport.close)
+        self._serves.connections.add(self)
+        self._base = _base_scope(self._transport)
+        self._watch(self._loop.time() + self._limits.idle_s)
         if self._initial:
             self.data_received(self._initial)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the clocks."""
-        self._disarm()
-        self.resume_writing()
-        super().connection_lost(exc)
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
+        """Called by asyncio: tells everybody."""
+        self._is_deaf = True
+        self._serves.discard(self)
+        for timer in (self._timer, self._stall):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._stall = None
+        for serving in (self._current, self._incoming, *self._waiting):
+            if serving is not None:
+                serving.lose()
+        self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Feeds the parser, and watches over a head that does not end."""
-        if self._is_fresh:
-            self._is_fresh = False
-            self._disarm()
-        if self._in_head:
-            self._head_bytes += len(data)
-        super().data_received(data)
-        if self.transport.is_closing():
+        """Called by asyncio: feeds the parser, and watches over a head that does not end."""
+        if self._is_deaf:
             return
-        if self._in_head and self._head_bytes > self._limits.header_bytes:
-            self._refusal = (431, f"the head of this request is larger than {self._limits.header_bytes} bytes")
-            self.send_400_response("")
+        self._quiet_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._is_deaf = True  # what follows is not for this parser
+        except httptools.HttpParserError:
+            self._refuse(self._refusal or malformed(self._target, self._headers))
             return
-        if not self._is_serving and self._timer is None:
-            self._timer = self.loop.call_later(self._limits.header_s, self._head_too_slow)
-
-    def on_message_begin(self) -> None:
-        """A request begins."""
-        self._in_head = True
-        self._head_bytes = 0
-        super().on_message_begin()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """A field of the head; those of a trailer are dropped."""
-        if self._in_head:
-            super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        """A request's head is whole: its clock stops, and what could be read in two ways is refused."""
-        self._in_head = False
-        self._disarm()
-        self._refusal = self._refused()
-        if self._refusal is not None:
-            raise _Refused
-        super().on_headers_complete()
-        if self.parser.should_upgrade():
-            self.cycle.keep_alive = False  # what follows is not for this parser
-
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's
-        """Answers what cannot be served and closes; a reply that is under way is cut off instead of written into."""
-        if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
-            self.transport.abort()
-            return
-        status, reason = self._refusal or (400, "this is not a valid HTTP request")
-        body = error_body(self._api, status, f"interpose: {reason}")
-        head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
-        self._disarm()
-        self.transport.write(head % (status, _PHRASES[status], len(body)) + body)
-        self.transport.close()
+        is_inside = self._in_head or (self._incoming is not None and not self._incoming.has_come)
+        if is_inside and self._quiet_bytes > self._limits.header_bytes:
+            self._refuse(too_large(self._limits, self._target, self._headers))
+        elif self._in_head or self._is_fresh:
+            self._await_head()
 
     def pause_writing(self) -> None:
-        """The client reads slowly: the clock of what it leaves unread starts."""
-        super().pause_writing()
+        """Called by asyncio: the client reads slowly; the clock of what it leaves unread starts."""
+        self.is_full = True
         if self._stall is None:
-            self._stall = self.loop.call_later(self._limits.stall_s, self.transport.abort)
+            self._stall = self._loop.call_later(self._limits.stall_s, self._stalled)
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Called by asyncio: the client reads again."""
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
-        super().resume_writing()
+        self._make_room()
 
-    @property
-    def _is_serving(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+    def on_message_begin(self) -> None:
+        """Called by the parser: a request begins."""
+        self._in_head = True
+        self._quiet_bytes = 0
+        self._target = b""
+        self._headers = []
+        self._incoming = None
 
-    @property
-    def _api(self) -> ApiName:
-        """Whose shape an error has: by as much of the path as has arrived."""
-        url: bytes | None = getattr(self, "url", None)
-        if not url:
-            return "anthropic"
-        _, raw_path = split_launch(url.partition(b"?")[0])
-        return route_of("POST", decoded_path(raw_path), Headers.of(self.headers), None).api
+    def on_url(self, url: bytes) -> None:
+        """Called by the parser."""
+        self._target += url
 
-    def _refused(self) -> tuple[int, str] | None:
-        """What the parser lets pass and another one may read differently."""
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if size > self._limits.header_bytes:
-            return 431, f"the head of this request is larger than {self._limits.header_bytes} bytes"
-        if len(self.headers) > self._limits.headers:
-            return 431, f"this request has more than {self._limits.headers} header fields"
-        encodings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
-        if encodings and (encodings != [b"chunked"] or self.parser.get_http_version() != "1.1"):
-            return 400, "the transfer-encoding of this request is not plain chunked"
-        upgrades = [value.strip().lower() for name, value in self.headers if name == b"upgrade"]
-        hosts = sum(name == b"host" for name, _ in self.headers)
-        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
-            return 400, f"this request has {hosts} Host headers; one is needed"
-        if not self.url.startswith((b"/", b"http://", b"https://")):
-            return 400, "this request asks for no path"
-        if self.parser.should_upgrade() and upgrades != [b"websocket"]:
-            way_out = "send it as plain HTTP/1.1, without the Upgrade header"
-            return 400, f"interpose does not change to another protocol in the middle of a connection; {way_out}"
-        return None
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser: a field of the head; those of a trailer are dropped."""
+        if self._in_head:
+            self._headers.append((name.lower(), value))
 
-    def _head_too_slow(self) -> None:
-        self._timer = None
-        if self._is_serving or self.transport.is_closing():
+    def on_headers_complete(self) -> None:
+        """Called by the parser: a request's head is whole, and what could be read in two ways is refused."""
+        self._in_head = self._is_fresh = self._awaits_head = False
+        self._due = math.inf
+        parser = self._parser
+        head = Head(
+            method=parser.get_method(),
+            target=self._target,
+            version=parser.get_http_version(),
+            headers=self._headers,
+            keeps_alive=parser.should_keep_alive(),
+            upgrades=parser.should_upgrade(),
+        )
+        self._refusal = refused(head, self._limits)
+        if self._refusal is not None:
+            raise ValueError(self._refusal)
+        serving = Serving(self, head, self._scope(head))
+        self._incoming = serving
+        if self._current is None:
+            self._begin(serving)
             return
-        self._refusal = (408, f"the head of this request did not arrive within {self._limits.header_s:g} s")
-        self.send_400_response("")
+        self._waiting.append(serving)
+        self._pause()
 
-    def _disarm(self) -> None:
+    def on_body(self, body: bytes) -> None:
+        """Called by the parser."""
+        self._quiet_bytes = 0
+        incoming = self._incoming
+        if incoming is None:
+            return
+        if incoming.is_over:
+            self._left_over_bytes += len(body)
+            if self._left_over_bytes > LEFT_OVER_BYTES_MAX:
+                self._close()
+            return
+        incoming.come(body)
+        if incoming.unread > UNREAD_BYTES_MAX:
+            self._pause()
+
+    def on_message_complete(self) -> None:
+        """Called by the parser."""
+        self._left_over_bytes = 0
+        incoming, self._incoming = self._incoming, None
+        if incoming is not None:
+            incoming.end()
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes to the client."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    async def drained(self) -> None:
+        """Returns when the client reads again, or is gone."""
+        waiter = self._loop.create_future()
+        self._room.append(waiter)
+        await waiter
+
+    def taken(self) -> None:
+        """The application has taken what had come of a body."""
+        self._resume()
+
+    def over(self, serving: Serving) -> None:
+        """A reply is whole: the next request is served, or the clock of an idle connection starts."""
+        if serving is not self._current:
+            return
+        self._current = None
+        if not serving.keeps_alive or self._serves.is_stopping:
+            self._hang_up(lingers=self._incoming is not None or self._in_head)
+            return
+        if self._waiting:
+            self._begin(self._waiting.popleft())
+        elif self._in_head:
+            self._await_head()
+        else:
+            self._watch(self._loop.time() + self._limits.idle_s)
+        self._resume()
+
+    def broken(self, serving: Serving, error: Exception | None) -> None:
+        """The application ended without a whole reply: its client is told where nothing has left, and else cut off."""
+        if serving.is_gone:
+            return
+        if error is not None:
+            api = api_of(bytes(serving.scope["raw_path"]), serving.scope["headers"])
+            refusal = Refusal("broken", 500, "this request could not be served", api)
+            self._serves.on_refused(Refusal("broken", 500, fault_line(error), api))
+        else:
+            refusal = Refusal("broken", 500, "this request was not answered")
+        if serving is not self._current:
+            return
+        self._current = None
+        if serving.is_started:
+            self._close()
+            return
+        self.write(answer_to(refusal))
+        self._hang_up(lingers=True)
+
+    def shut(self) -> None:
+        """The server stops: closes the connection, where a reply is under way behind that."""
+        if self._current is None:
+            self._close()
+
+    def abort(self) -> None:
+        """Closes the connection at once."""
+        self._is_deaf = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _begin(self, serving: Serving) -> None:
+        self._current = serving
+        self._due = math.inf
+        task = self._loop.create_task(serving.run(self._serves.app))
+        self._serves.tasks.add(task)
+        task.add_done_callback(self._serves.tasks.discard)
+
+    def _scope(self, head: Head) -> Scope:
+        path, query = path_and_query(head.target)
+        return {
+            **self._base,
+            "http_version": head.version,
+            "method": head.method.decode("ascii"),
+            "path": decoded_path(path),
+            "raw_path": path,
+            "query_string": query,
+            "headers": head.headers,
+        }
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answers what cannot be served and closes; a reply that is under way is cut off instead of written into."""
+        self._serves.on_refused(refusal)
+        current, self._current = self._current, None
+        if current is not None:
+            current.lose()
+            if current.is_started:
+                self.abort()
+                return
+        self.write(answer_to(refusal))
+        self._hang_up(lingers=True)
+
+    def _hang_up(self, *, lingers: bool) -> None:
+        """Ends the connection behind what was written.
+
+        With `lingers`, what the client still sends is dropped for a moment: a connection that is closed with something
+        unread takes back what was written to it.
+        """
+        self._is_deaf = True
+        self._awaits_head = False
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if not lingers or self._serves.is_stopping:
+            transport.close()
+            return
+        transport.write_eof()
+        if self._is_paused:
+            transport.resume_reading()
+        self._watch(self._loop.time() + LINGER_S)
+
+    def _close(self) -> None:
+        self._is_deaf = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def _stalled(self) -> None:
+        self._stall = None
+        self._serves.on_refused(Refusal("stalled", 0, f"its client read nothing for {self._limits.stall_s:g} s"))
+        self.abort()
+
+    def _make_room(self) -> None:
+        self.is_full = False
+        for waiter in self._room:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._room.clear()
+
+    def _pause(self) -> None:
+        if not self._is_paused and self._transport is not None and not self._transport.is_closing():
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        is_wanted = not self._waiting and (self._incoming is None or self._incoming.unread <= UNREAD_BYTES_MAX)
+        if self._is_paused and is_wanted and self._transport is not None and not self._transport.is_closing():
+            self._is_paused = False
+            self._transport.resume_reading()
+
+    def _await_head(self) -> None:
+        """The clock of a head runs from its first byte on, but not while another request is served."""
+        self._is_fresh = False
+        if self._current is None and not self._awaits_head and not self._is_deaf:
+            self._awaits_head = True
+            self._watch(self._loop.time() + self._limits.header_s)
+
+    def _watch(self, due: float) -> None:
+        """Looks at the clock then, or earlier: one timer serves all requests and the time between them."""
+        self._due = due
         if self._timer is not None:
+            if self._timer_at <= due:
+                return
             self._timer.cancel()
-            self._timer = None
+        self._timer_at = due
+        self._timer = self._loop.call_at(due, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._loop.time() < self._due:
+            if self._due < math.inf:
+                self._watch(self._due)
+            return
+        if self._awaits_head:
+            self._refuse(too_slow(self._limits, self._target, self._headers))
+            return
+        self._close()
+
+
+def _base_scope(transport: asyncio.Transport) -> Scope:
+    """What all requests of a connection have in common."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "scheme": "http",
+        "root_path": "",
+        "server": _address(transport.get_extra_info("sockname")),
+        "client": _address(transport.get_extra_info("peername")),
+    }
+
+
+def _address(found: object) -> tuple[str, int] | None:
+    return (str(found[0]), int(found[1])) if isinstance(found, tuple) and len(found) >= 2 else None

@@ -32,7 +32,8 @@ def hand_over(channel: socket.socket, handed: Handed) -> None:
     """
     frame = len(handed.data).to_bytes(_LENGTH_BYTES, "big") + handed.data
     sent = socket.send_fds(channel, [frame], [handed.connection.fileno()])
-    channel.sendall(frame[sent:])
+    if sent < len(frame):  # else it is there, and may have been served already
+        channel.sendall(frame[sent:])
     handed.connection.close()
 
 

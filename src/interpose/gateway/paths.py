@@ -17,6 +17,11 @@ def raw_path_of(raw_path: bytes | None, path: str) -> bytes:
     return raw_path or quote(path, safe=_SAFE).encode()
 
 
+def plain_front(raw_path: bytes) -> bytes:
+    """The path with one slash where it begins with several, as behind a base URL that ends in one."""
+    return b"/" + raw_path.lstrip(b"/") if raw_path.startswith(b"//") else raw_path
+
+
 def decoded_path(raw_path: bytes) -> str:
     """The path with its escapes undone once. What is not UTF-8 becomes U+FFFD."""
     return unquote_to_bytes(raw_path).decode("utf-8", "replace")

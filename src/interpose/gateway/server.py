@@ -8,16 +8,14 @@ import contextlib
 import errno
 import socket
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Self, cast
-
-import uvicorn
+from typing import Self, TypeAlias
 
 from interpose.contracts.errors import ConfigError, MisuseError
-from interpose.gateway.asgi import App
-from interpose.gateway.connection import GuardedProtocol, Limits
+from interpose.gateway.asgi import App, Message, Scope
+from interpose.gateway.connection import ClientConnection, Limits, Refusal, Serves
 from interpose.gateway.handing import Handed, take_over
 
 START_TIMEOUT_S = 15.0
@@ -26,10 +24,14 @@ DRAIN_TIMEOUT_S = 10.0
 """How long open streams may go on after the server was told to stop."""
 
 
+OnRefused: TypeAlias = Callable[[Refusal], None]
+
+
 class Server:
     """A bound address that serves `app` once it is told to. Signals are the caller's business.
 
-    Raises ConfigError when the address cannot be bound.
+    `on_refused` is told on the server's loop of each connection that is ended below the application. Raises ConfigError
+    when the address cannot be bound.
     """
 
     def __init__(
@@ -40,11 +42,12 @@ class Server:
         port: int = 0,
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
         limits: Limits = DEFAULT_LIMITS,
+        on_refused: OnRefused | None = None,
     ) -> None:
         self._socket = bind(host, port)
         self._port = self._socket.getsockname()[1]
         self._url = url_of(self._socket)
-        self._server = _QuietServer(_config(app, limits, drain_timeout_s))
+        self._running = _Running(app, limits, drain_timeout_s, on_refused)
 
     @property
     def port(self) -> int:
@@ -61,12 +64,11 @@ class Server:
 
         `on_started` is called once requests are accepted.
         """
-        self._server.on_started = on_started
-        await self._server.serve(sockets=[self._socket])
+        await self._running.serve(self._socket, on_started)
 
     def stop(self) -> None:
         """Asks the server to take no more connections and to end when the open ones have. Any thread may call it."""
-        self._server.should_exit = True
+        self._running.stop()
 
     def close(self) -> None:
         """Gives the address back; for a server that never served."""
@@ -83,10 +85,10 @@ class HandedServer:
         *,
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
         limits: Limits = DEFAULT_LIMITS,
+        on_refused: OnRefused | None = None,
     ) -> None:
         self._channel = channel
-        self._limits = limits
-        self._server = _QuietServer(_config(app, limits, drain_timeout_s))
+        self._running = _Running(app, limits, drain_timeout_s, on_refused)
 
     async def serve(self, on_started: Callable[[], None]) -> None:
         """Serves on the running loop. `on_started` is called once connections are taken."""
@@ -96,28 +98,18 @@ class HandedServer:
             with contextlib.suppress(OSError):
                 while (handed := take_over(self._channel)) is not None:
                     asyncio.run_coroutine_threadsafe(self._take(handed), loop)
-            self._server.should_exit = True
+            self._running.stop()
 
         def started() -> None:
             threading.Thread(target=take_all, name="interpose-channel", daemon=True).start()
             on_started()
 
-        self._server.on_started = started
-        await self._server.serve(sockets=[])
+        await self._running.serve(None, started)
 
     async def _take(self, handed: Handed) -> None:
         handed.connection.setblocking(False)
-
-        def protocol() -> GuardedProtocol:
-            return GuardedProtocol(
-                self._server.config,
-                self._server.server_state,
-                self._server.lifespan.state,
-                limits=self._limits,
-                initial=handed.data,
-            )
-
-        await asyncio.get_running_loop().connect_accepted_socket(protocol, handed.connection)
+        made = partial(ClientConnection, self._running.serves, initial=handed.data)
+        await asyncio.get_running_loop().connect_accepted_socket(made, handed.connection)
 
 
 async def serve(
@@ -155,8 +147,11 @@ class ThreadedServer:
         port: int = 0,
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
         limits: Limits = DEFAULT_LIMITS,
+        on_refused: OnRefused | None = None,
     ) -> None:
-        self._server = Server(app, host=host, port=port, drain_timeout_s=drain_timeout_s, limits=limits)
+        self._server = Server(
+            app, host=host, port=port, drain_timeout_s=drain_timeout_s, limits=limits, on_refused=on_refused
+        )
         self._thread = threading.Thread(target=self._run, name="interpose-gateway", daemon=True)
         self._started = threading.Event()
         self._fault: BaseException | None = None
@@ -243,33 +238,87 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-class _QuietServer(uvicorn.Server):
-    """Leaves signals to the caller, in whichever thread it runs, and says when it has started."""
+class _Running:
+    """An application while it is served, from its start to its end."""
 
-    on_started: Callable[[], None] | None = None
+    def __init__(self, app: App, limits: Limits, drain_timeout_s: float, on_refused: OnRefused | None) -> None:
+        self.serves = Serves(app, limits, on_refused or _nobody_listens)
+        self._drain_timeout_s = drain_timeout_s
+        self._is_stopped = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped: asyncio.Event | None = None
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.on_started is not None:
-            self.on_started()
+    def stop(self) -> None:
+        """Any thread may call it, at any time."""
+        self._is_stopped = True
+        if self._loop is not None and self._stopped is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._stopped.set)
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
+    async def serve(self, listener: socket.socket | None, on_started: Callable[[], None] | None) -> None:
+        self._stopped, self._loop = asyncio.Event(), asyncio.get_running_loop()
+        lifespan = _Lifespan(self.serves.app)
+        await lifespan.start()
+        try:
+            await self._serve(self._loop, listener, on_started)
+        finally:
+            await self.serves.stop(self._drain_timeout_s)
+            await lifespan.end()
+
+    async def _serve(
+        self, loop: asyncio.AbstractEventLoop, listener: socket.socket | None, on_started: Callable[[], None] | None
+    ) -> None:
+        accepting: asyncio.AbstractServer | None = None
+        if listener is not None:
+            accepting = await loop.create_server(partial(ClientConnection, self.serves), sock=listener, backlog=2048)
+        try:
+            if on_started is not None:
+                on_started()
+            if not self._is_stopped and self._stopped is not None:
+                await self._stopped.wait()
+        finally:
+            if accepting is not None:
+                accepting.close()
 
 
-def _config(app: App, limits: Limits, drain_timeout_s: float) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, limits=limits)),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=round(limits.idle_s),
-        timeout_graceful_shutdown=max(1, round(drain_timeout_s)),
-    )
+class _Lifespan:
+    """ASGI's lifespan events of one application."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._events: asyncio.Queue[Message] = asyncio.Queue()
+        self._answers: asyncio.Queue[Message] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Raises MisuseError when the application does not start, or what it raises."""
+        scope: Scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}
+        self._task = asyncio.ensure_future(self._run(scope))
+        answer = await self._told("lifespan.startup")
+        if answer is None or answer["type"] != "lifespan.startup.complete":
+            await self._task
+            raise MisuseError(f"the application did not start: {(answer or {}).get('message', 'it says nothing')}")
+
+    async def end(self) -> None:
+        """Raises what the application raises."""
+        if self._task is not None and not self._task.done():
+            await self._told("lifespan.shutdown")
+            await self._task
+
+    async def _run(self, scope: Scope) -> None:
+        await self._app(scope, self._events.get, self._answers.put)
+
+    async def _told(self, event: str) -> Message | None:
+        """The application's answer to an event; None when it ended instead."""
+        assert self._task is not None  # noqa: S101 - it was started
+        self._events.put_nowait({"type": event})
+        answer = asyncio.ensure_future(self._answers.get())
+        await asyncio.wait((answer, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        answer.cancel()
+        return None
+
+
+def _nobody_listens(_refusal: Refusal) -> None:
+    """Where the server was given nobody to tell."""

@@ -2,10 +2,13 @@
 
 Knows: every field of `contracts.journal.Record`, taken from the dataclass itself, so no list of names is kept twice.
 Does not know: where rows are stored.
+
+A record is packed as the line of JSON that `--json` prints, less its number. Everything later works on such lines:
+many are searched for secrets at once, and nearly all become rows without being looked at one by one.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
@@ -21,36 +24,72 @@ from interpose.secrets.masking import mask_json, may_hold_secrets
 FIELDS = tuple(field.name for field in fields(Record))
 """The record's fields, in the order of the contract; the columns after `seq` and `writer` have the same names."""
 
-_TEXTS = tuple(field.name for field in fields(Record) if field.type is str)
+_TEXTS = tuple(field.name for field in fields(Record) if field.name != "data" and field.type is not float)
 _DEEPEST = 64
 
 
+def _column_type(name: str, kind: object) -> object:
+    if name == "data":
+        return msgspec.Raw
+    return float if kind is float else str
+
+
+def _said_otherwise(value: object) -> Json:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return guarded(lambda: repr(value), failure=lambda _: f"<{type(value).__name__}>")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_said_otherwise)
+_Columns = msgspec.defstruct(
+    "_Columns", [(field.name, _column_type(field.name, field.type)) for field in fields(Record)]
+)
+
+
 def pack(record: Record) -> bytes:
-    """The record as JSON, cut loose from values that may change later. Never raises.
+    """The record as a line of JSON, cut loose from values that may change later. Never raises.
 
     What JSON cannot say is said in its place: half a surrogate pair as its escape, other objects as their repr.
     """
-    return guarded(lambda: _encode(record), failure=lambda error: _encode_leniently(record, error))
+    try:
+        if math.isfinite(record.at) and math.isfinite(record.duration_ms):
+            return _ENCODER.encode(record)
+    except Exception as error:  # noqa: BLE001 - anybody's values; open: the record is kept in words that JSON has
+        return _encode_leniently(record, fault_line(error))
+    return _encode_leniently(record, "a time is not finite")
 
 
-def unpack(packed: bytes) -> Record:
-    """The record that was packed, with every secret in its texts and its data masked."""
-    values: dict[str, Any] = msgspec.json.decode(packed)
-    if may_hold_secrets(packed.decode()):
-        values = {name: guarded(partial(mask_json, value), failure=_hidden) for name, value in values.items()}
-    return _record(values)
+def without_secrets(lines: Sequence[bytes]) -> list[bytes]:
+    """The packed records with every secret in their texts and their data masked, as the journal stores them."""
+    # Most texts of a batch are the same, and each is looked through once.
+    texts = {column for line in lines for column in to_row(line) if type(column) is str}
+    if not may_hold_secrets("\n".join(texts)):
+        return list(lines)
+    return [_masked_line(line) if may_hold_secrets(line.decode()) else line for line in lines]
+
+
+def to_record(line: bytes) -> Record:
+    """The record that was packed."""
+    return Record(**msgspec.json.decode(line))
 
 
 def masked(record: Record) -> Record:
     """A copy of the record with every secret masked, as the journal would store it. Never raises."""
-    return unpack(pack(record))
+    return to_record(without_secrets([pack(record)])[0])
 
 
-def to_row(record: Record) -> Row:
-    """The values of the columns `FIELDS`, for a record without secrets."""
-    return tuple(
-        msgspec.json.encode(record.data).decode() if name == "data" else getattr(record, name) for name in FIELDS
-    )
+def to_row(line: bytes) -> Row:
+    """The values of the columns `FIELDS`, of a packed record without secrets."""
+    try:
+        columns = msgspec.structs.astuple(msgspec.json.decode(line, type=_Columns))
+    except msgspec.ValidationError:
+        return _odd_row(line)
+    return (*columns[:-1], bytes(columns[-1]).decode())
+
+
+def to_line(line: bytes, seq: int = 0) -> bytes:
+    """What `--json` prints for a packed record without secrets, less the line's end."""
+    return b'{"seq":%d,%b' % (seq, line[1:])
 
 
 def from_row(row: Row) -> StoredRecord:
@@ -58,7 +97,7 @@ def from_row(row: Row) -> StoredRecord:
     seq, *columns = row
     values = dict(zip(FIELDS, columns, strict=True))
     values["data"] = msgspec.json.decode(values["data"], type=dict[str, Any])
-    return StoredRecord(int(seq), _record(values))
+    return StoredRecord(int(seq), Record(**values))
 
 
 def to_json(stored: StoredRecord) -> dict[str, Json]:
@@ -66,17 +105,23 @@ def to_json(stored: StoredRecord) -> dict[str, Json]:
     return {"seq": stored.seq} | {name: getattr(stored.record, name) for name in FIELDS}
 
 
-def _encode(record: Record) -> bytes:
-    return msgspec.json.encode(record, enc_hook=_said_otherwise)
+def _odd_row(line: bytes) -> Row:
+    """Somebody gave a text that is none: that must not keep the records of others from the disk."""
+    values: dict[str, Any] = msgspec.json.decode(line)
+    texts = {name: value if isinstance(value := values[name], str) else str(value or "") for name in _TEXTS}
+    data = msgspec.json.encode(values["data"]).decode()
+    return tuple((values | texts | {"data": data})[name] for name in FIELDS)
 
 
-def _encode_leniently(record: Record, error: Exception) -> bytes:
+def _encode_leniently(record: Record, because: str) -> bytes:
     texts: dict[str, Any] = {name: _plain(str(getattr(record, name))) for name in _TEXTS}
     data = guarded(
         lambda: _plain(record.data),
-        failure=lambda failure: {"unreadable": _plain(fault_line(failure)), "because": _plain(fault_line(error))},
+        failure=lambda failure: {"unreadable": _plain(fault_line(failure)), "because": _plain(because)},
     )
-    return _encode(replace(record, at=_number(record.at), duration_ms=_number(record.duration_ms), data=data, **texts))
+    return _ENCODER.encode(
+        replace(record, at=_number(record.at), duration_ms=_number(record.duration_ms), data=data, **texts)
+    )
 
 
 def _plain(value: Any, depth: int = 0) -> Json:
@@ -93,20 +138,16 @@ def _plain(value: Any, depth: int = 0) -> Json:
     return _plain(_said_otherwise(value))
 
 
-def _said_otherwise(value: object) -> Json:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return guarded(lambda: repr(value), failure=lambda _: f"<{type(value).__name__}>")
+def _masked_line(line: bytes) -> bytes:
+    values: dict[str, Any] = msgspec.json.decode(line)
+    return msgspec.json.encode(
+        {name: guarded(partial(mask_json, value), failure=_hidden) for name, value in values.items()}
+    )
 
 
 def _hidden(error: Exception) -> Json:
     # Only data can nest too deep to be looked through; what cannot be masked is not stored.
     return {"unreadable": fault_line(error)}
-
-
-def _record(values: Mapping[str, Any]) -> Record:
-    numbers = {"at": _number(values["at"]), "duration_ms": _number(values["duration_ms"])}
-    return Record(**{**values, **numbers})
 
 
 def _number(value: Any) -> float:

@@ -1,4 +1,4 @@
-"""Journals that stand before other journals: one to many, and one with a listener.
+"""Who else hears of a record: several journals in place of one, and a listener beside one.
 
 Knows: the port `Journal`.
 Does not know: what the others do with a record.
@@ -6,15 +6,13 @@ Does not know: what the others do with a record.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
-from interpose.journal.codec import masked
 from interpose.kernel.boundary import guarded
 
-HAND_OVER_S = 0.01
 LISTENER_QUEUE = 10_000
 """How many records wait for a slow listener before later ones pass it by."""
 
@@ -37,67 +35,47 @@ class TeeJournal:
         return all(kept)
 
 
-class ListeningJournal:
-    """A journal whose records are also shown to a listener, masked, in order, on a thread of its own.
+class Relay:
+    """Shows a listener what a journal writes, as packed records without secrets, in order, on a thread of its own.
 
-    The listener may be slow or raise: nobody waits for it, the inner journal gets every record all the same, and what
-    the listener misses is counted. What is written within about ten milliseconds is shown together. Any thread may call
-    `write` and `flush`.
+    The listener is given what came together at once; `journal.codec` reads it. It may be slow or raise: nobody waits
+    for it, nothing else changes, and what it misses is counted. Any thread may call every method.
     """
 
-    def __init__(
-        self,
-        inner: Journal,
-        listener: Callable[[Record], None],
-        *,
-        limit: int = LISTENER_QUEUE,
-        hand_over_s: float = HAND_OVER_S,
-    ) -> None:
-        self._inner = inner
+    def __init__(self, listener: Callable[[Sequence[bytes]], None], *, limit: int = LISTENER_QUEUE) -> None:
         self._listener = listener
         self._limit = limit
-        self._hand_over_s = hand_over_s
         self._missed = 0
         self._changed = threading.Condition()
-        self._waiting: list[Record] = []
+        self._waiting: list[bytes] = []
         self._accepted = 0
         self._heard = 0
-        self._hurry_until = 0
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="interpose-listener", daemon=True)
         self._thread.start()
 
     @property
     def missed(self) -> int:
-        """How many records the listener did not see, because it was too slow or raised."""
+        """How many records the listener did not see: it was too slow, or raised at them or at others beside them."""
         return self._missed
 
-    def write(self, record: Record) -> None:
-        """Takes one record. Never raises and never waits for the listener."""
-        self._inner.write(record)
+    def tell(self, lines: Sequence[bytes]) -> None:
+        """Takes packed records without secrets. Never raises and never waits for the listener."""
         with self._changed:
-            if self._closing or self._accepted - self._heard > self._limit:  # one is being shown
-                self._missed += 1
-                return
-            self._waiting.append(record)
-            self._accepted += 1
-            if len(self._waiting) == 1:
-                self._changed.notify_all()
+            taken = lines[: max(0, self._limit - len(self._waiting))] if not self._closing else ()
+            self._missed += len(lines) - len(taken)
+            self._waiting.extend(taken)
+            self._accepted += len(taken)
+            self._changed.notify_all()
 
     def flush(self, timeout_s: float = 5.0) -> bool:
-        """True when the inner journal has committed and the listener has seen what was written so far."""
-        deadline = time.monotonic() + timeout_s
+        """True when the listener has seen what it was told so far, or missed it."""
         with self._changed:
             target = self._accepted
-            self._hurry_until = target
-            self._changed.notify_all()
-        kept = self._inner.flush(max(0.0, deadline - time.monotonic()))
-        with self._changed:
-            left_s = max(0.0, deadline - time.monotonic())
-            return self._changed.wait_for(lambda: self._heard >= target, left_s) and kept
+            return self._changed.wait_for(lambda: self._heard >= target, timeout_s)
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Lets the listener see what is left and stops its thread; the inner journal stays open. Call it once."""
+        """Lets the listener see what is left and stops its thread. May be called twice."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -105,23 +83,19 @@ class ListeningJournal:
 
     def _run(self) -> None:
         while batch := self._gathered():
-            for record in batch:
-                guarded(partial(self._show, record), failure=self._count)
-                self._heard += 1
+            told = guarded(partial(self._show, batch), failure=lambda _: False)
             with self._changed:
+                self._missed += 0 if told else len(batch)
+                self._heard += len(batch)
                 self._changed.notify_all()
 
-    def _gathered(self) -> list[Record]:
-        """What has come together; nothing once the journal is closed and all was shown."""
+    def _gathered(self) -> list[bytes]:
+        """What has come together; nothing once it is closed and all was shown."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
-            # Each wake-up costs the caller more than its append does.
-            self._changed.wait_for(lambda: self._heard < self._hurry_until or self._closing, self._hand_over_s)
             batch, self._waiting = self._waiting, []
             return batch
 
-    def _show(self, record: Record) -> None:
-        self._listener(masked(record))
-
-    def _count(self, _error: Exception) -> None:
-        self._missed += 1
+    def _show(self, batch: Sequence[bytes]) -> bool:
+        self._listener(batch)
+        return True

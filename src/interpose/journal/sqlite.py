@@ -11,6 +11,7 @@ the process.
 
 import atexit
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,8 @@ from pathlib import Path
 from interpose.contracts.errors import StorageError
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Clock
-from interpose.journal.codec import FIELDS, pack, to_row, unpack
+from interpose.journal.codec import FIELDS, pack, to_row, without_secrets
+from interpose.journal.fanout import Relay
 from interpose.journal.schema import JOURNAL_SCHEMA
 from interpose.kernel.boundary import fault_line, guarded
 from interpose.kernel.db import Database, open_database
@@ -48,19 +50,27 @@ class SqliteJournal:
         queue_bytes: int = QUEUE_BYTES,
         hand_over_s: float = HAND_OVER_S,
         on_problem: Callable[[str], None] | None = None,
+        relay: Relay | None = None,
     ) -> None:
-        """`on_problem` is called by the writing thread, once for each stretch of time in which writing fails."""
+        """`on_problem` is called by the writing thread, once for each stretch of time in which writing fails.
+
+        `relay` is told all that is written, as it comes and whether or not the file can be written; it is closed with
+        the journal.
+        """
         self._path = path
         self._clock = clock
         self._queue_bytes = queue_bytes
         self._hand_over_s = hand_over_s
         self._on_problem = on_problem
+        self._relay = relay
         self._writer = random_id("w")
         self._database = open_database(path, JOURNAL_SCHEMA)
         self._inode = _inode(path)
 
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # taken by itself where every caller passes: a condition costs more to enter
+        self._changed = threading.Condition(self._lock)
         self._waiting: list[bytes] = []
+        self._masked: list[bytes] = []  # waits too; the writing thread's own
         self._waiting_bytes = 0
         self._accepted = 0
         self._settled = 0
@@ -89,7 +99,7 @@ class SqliteJournal:
     def write(self, record: Record) -> None:
         """Takes one record. Never raises and never waits for the disk; a record that finds the queue full is lost."""
         packed = pack(record)
-        with self._changed:
+        with self._lock:
             if self._closing or self._waiting_bytes + len(packed) > self._queue_bytes:
                 self._lost += 1
                 return
@@ -101,11 +111,12 @@ class SqliteJournal:
                 self._changed.notify_all()
 
     def flush(self, timeout_s: float = 5.0) -> bool:
-        """Waits until what was written so far is committed.
+        """Waits until what was written so far is committed, and the relay's listener has seen it.
 
         False when that took longer than `timeout_s`, when an attempt to write failed meanwhile, or when a record has
         been lost that no gap record tells of yet.
         """
+        deadline = time.monotonic() + timeout_s
         with self._changed:
             target, failed = self._accepted, self._attempts_failed
             self._hurry_until = target
@@ -114,7 +125,9 @@ class SqliteJournal:
             self._changed.wait_for(
                 lambda: self._is_kept(target) or self._attempts_failed > failed or self._stopped, timeout_s
             )
-            return self._is_kept(target)
+            kept = self._is_kept(target)
+        heard = self._relay is None or self._relay.flush(max(0.0, deadline - time.monotonic()))
+        return kept and heard
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Writes what is left and stops; later records count as lost. May be called twice."""
@@ -123,36 +136,54 @@ class SqliteJournal:
             self._closing = True
             self._changed.notify_all()
         self._thread.join(timeout_s)
+        if self._relay is not None:
+            self._relay.close(timeout_s)
 
     def _run(self) -> None:
         failures = 0
-        while (batch := self._gather()) is not None:
-            fault = guarded(partial(self._commit, batch), failure=_words)
+        while self._gather():
+            fault = guarded(self._commit, failure=_words)
             failures = failures + 1 if fault else 0
-            self._settle(len(batch), fault)
+            self._settle(fault)
             if fault and self._closed_within(_RETRY_S[min(failures, len(_RETRY_S)) - 1]):
                 break
         self._stop()
 
-    def _gather(self) -> list[bytes] | None:
+    def _gather(self) -> bool:
+        """Waits until a few milliseconds' worth has come together; False when there is nothing left to do."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closing or self._lost > self._lost_told)
+            self._changed.wait_for(lambda: self._is_busy or self._closing)
             if len(self._waiting) < _BATCH_RECORDS:
-                # Each wake-up costs the caller more than its append does: let a few milliseconds' worth come together.
+                # Each wake-up costs the caller more than its append does.
                 self._changed.wait_for(lambda: self._settled < self._hurry_until or self._closing, self._hand_over_s)
-            if not self._waiting and self._lost == self._lost_told:
-                return None
-            return self._waiting[:_BATCH_RECORDS]
+            return self._is_busy
 
-    def _commit(self, batch: list[bytes]) -> str | None:
+    @property
+    def _is_busy(self) -> bool:
+        return bool(self._waiting or self._masked) or self._lost > self._lost_told
+
+    def _commit(self) -> str | None:
+        self._mask()
         database = self._usable_database()
         lost = self._lost
-        records = [unpack(packed) for packed in batch]
+        batch = self._masked[:_BATCH_RECORDS]
         if lost > self._lost_told:
-            records.append(self._gap(lost - self._lost_told))
-        database.execute_many(_INSERT, [(self._writer, *to_row(record)) for record in records])
+            batch.append(pack(self._gap(lost - self._lost_told)))
+        database.execute_many(_INSERT, [(self._writer, *to_row(line)) for line in batch])
         self._lost_told = lost
         return None
+
+    def _mask(self) -> None:
+        """Masks what came since, once, however often it takes to write it; whoever listens hears of it now."""
+        with self._lock:
+            came = self._waiting[:_BATCH_RECORDS]
+        masked = without_secrets(came)
+        with self._lock:
+            del self._waiting[: len(came)]
+            self._waiting_bytes += sum(map(len, masked)) - sum(map(len, came))
+        self._masked += masked
+        if self._relay is not None and masked:
+            self._relay.tell(masked)
 
     def _usable_database(self) -> Database:
         # A file that was moved away or deleted is still open here: what is written to it, nobody would ever read.
@@ -172,14 +203,15 @@ class SqliteJournal:
             data={"lost": missing, "writer": self._writer},
         )
 
-    def _settle(self, count: int, fault: str | None) -> None:
+    def _settle(self, fault: str | None) -> None:
         with self._changed:
             is_news = fault is not None and self._problem is None
             self._problem = fault
             if fault is None:
-                self._waiting_bytes -= sum(map(len, self._waiting[:count]))
-                del self._waiting[:count]
-                self._settled += count
+                kept = self._masked[:_BATCH_RECORDS]
+                self._waiting_bytes -= sum(map(len, kept))
+                self._settled += len(kept)
+                del self._masked[:_BATCH_RECORDS]
             else:
                 self._attempts_failed += 1
             self._changed.notify_all()
@@ -199,8 +231,9 @@ class SqliteJournal:
     def _stop(self) -> None:
         self._database.close()
         with self._changed:
-            self._lost += len(self._waiting)
+            self._lost += len(self._waiting) + len(self._masked)
             self._waiting.clear()
+            self._masked.clear()
             self._stopped = True
             self._changed.notify_all()
 

@@ -203,6 +203,10 @@ def _details(data: Mapping[str, Any]) -> Iterator[str]:
         for value in values if isinstance(values, list | tuple) else ():
             if isinstance(value, Mapping):
                 yield _safe(f"{value.get('kind') or name.removesuffix('s')}: {_texts(value)}")
+    changes = data.get("changes")
+    for name, sides in changes.items() if isinstance(changes, Mapping) else ():
+        if isinstance(sides, Mapping):
+            yield _safe(f"{name}: {_short(sides.get('before'))} → {_short(sides.get('after'))}")
     for name in ("problem", "continuation", "tool_choice"):
         value = data.get(name)
         if value:
@@ -211,6 +215,13 @@ def _details(data: Mapping[str, Any]) -> Iterator[str]:
 
 def _texts(value: Mapping[str, Any]) -> str:
     return ", ".join(str(value[name]) for name in _EFFECT_TEXTS if value.get(name)) or "-"
+
+
+def _short(value: Any) -> str:
+    """A value before or after a change; a dash where there was none."""
+    if value is None:
+        return "-"
+    return _cut(value if isinstance(value, str) else _json(value))
 
 
 def _joined(pieces: Sequence[Piece]) -> list[Piece]:

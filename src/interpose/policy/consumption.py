@@ -15,8 +15,9 @@ A dash means that the effect has no meaning there and is ignored.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeAlias
 
+from interpose.contracts.decisions import OnUnknown
 from interpose.contracts.effects import (
     AnnotateToolResult,
     BlockTool,
@@ -31,18 +32,22 @@ from interpose.contracts.effects import (
 )
 from interpose.contracts.stages import Annotation
 from interpose.contracts.verdict import Answer, Notice, Reaction, Refusal, Reminder, ToolChoice
+from interpose.contracts.wording import doubt_text
+from interpose.stages.executor import Doubt
 
 INJECTION_WARNING = "safety.untrusted-instructions"
 """The handler whose annotation stands ahead of the output, which it is about."""
 
-_E = TypeVar("_E", bound=Effect)
+_Told: TypeAlias = list[tuple[Emission, Effect]]
+"""Effects with who emitted each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """The meaning of one run; fields as in `Verdict`."""
+    """The meaning of one run; fields as in `Verdict`. `doubts` wait for a person, unless there is a refusal."""
 
     refusal: Refusal | None = None
+    doubts: tuple[Doubt, ...] = ()
     annotations: tuple[Annotation, ...] = ()
     reminders: tuple[Reminder, ...] = ()
     continuation: str | None = None
@@ -56,26 +61,21 @@ def consume(result: HookResult, *, prior: tuple[Annotation, ...] = (), continuat
     `prior` are the annotations that the call's own verdict gave; `continuation_spent` says that this prompt has had
     its one continuation.
     """
+    told = _told(result.emissions)
     match result.hook:
         case "before_tool":
             return Consumed(
-                refusal=_refusal(result.emissions),
-                annotations=_annotations(result.emissions),
-                tool_choice=_tool_choice(result.emissions),
+                refusal=_refusal(result.emissions, told),
+                doubts=tuple(_unknowns(result.emissions, "ask")),
+                annotations=_annotations(told),
+                tool_choice=_tool_choice(told),
             )
         case "after_tool":
-            return Consumed(
-                annotations=_warning_first(prior + _annotations(result.emissions)),
-                tool_choice=_tool_choice(result.emissions),
-            )
+            return Consumed(annotations=_warning_first(prior + _annotations(told)), tool_choice=_tool_choice(told))
         case "turn_start":
-            return Consumed(
-                reminders=_reminders(result.emissions),
-                tool_choice=_tool_choice(result.emissions),
-                notices=_notices(result.emissions),
-            )
+            return Consumed(reminders=_reminders(told), tool_choice=_tool_choice(told), notices=_notices(told))
         case "turn_end":
-            return _turn_end(result, continuation_spent=continuation_spent)
+            return _turn_end(result, told, continuation_spent=continuation_spent)
         case "on_compaction":
             return Consumed()
 
@@ -92,50 +92,47 @@ def merge(sync: HookResult, later: HookResult) -> HookResult:
 
 def reactions(result: HookResult) -> tuple[Reaction, ...]:
     """Every registration that ran, in order, in the journal's words."""
-    return tuple(
-        Reaction(
-            handler=emission.registration.id,
-            kind=emission.registration.kind,
-            phase="check",
-            answer=_answer(emission),
-            mode=emission.registration.mode,
-            effects=emission.effects,
-            reason=_reason(emission),
-            duration_ms=emission.elapsed_ms,
-        )
-        for emission in result.emissions
-    )
+    return tuple([_reaction(emission) for emission in result.emissions])
 
 
-def _turn_end(result: HookResult, *, continuation_spent: bool) -> Consumed:
+def _told(emissions: tuple[Emission, ...]) -> _Told:
+    """What counts, in order; what was only observed does not."""
+    return [
+        (emission, effect)
+        for emission in emissions
+        if emission.effects and emission.registration.mode != "observe"
+        for effect in emission.effects
+    ]
+
+
+def _turn_end(result: HookResult, told: _Told, *, continuation_spent: bool) -> Consumed:
     if result.input.metadata.get("stopReason") in ("error", "aborted"):
         return Consumed()
-    wanted = next((effect.message for _, effect in _effects(result.emissions, RequestContinuation)), None)
+    wanted = next((effect.message for _, effect in told if isinstance(effect, RequestContinuation)), None)
     return Consumed(
-        reminders=_reminders(result.emissions),
+        reminders=_reminders(told),
         continuation=None if continuation_spent else wanted,
-        notices=_notices(result.emissions),
+        notices=_notices(told),
     )
 
 
-def _refusal(emissions: tuple[Emission, ...]) -> Refusal | None:
-    blocked = next(_effects(emissions, BlockTool), None)
-    if blocked is not None:
-        return Refusal(blocked[0].registration.id, blocked[1].reason)
+def _refusal(emissions: tuple[Emission, ...], told: _Told) -> Refusal | None:
+    for emission, effect in told:
+        if isinstance(effect, BlockTool):
+            return Refusal(emission.registration.id, effect.reason)
+    unread = next(_unknowns(emissions, "refuse"), None)
+    return None if unread is None else Refusal(unread.handler, doubt_text("tool.call", [unread.reason]))
+
+
+def _unknowns(emissions: tuple[Emission, ...], on_unknown: OnUnknown) -> Iterator[Doubt]:
     for emission in emissions:
         registration = emission.registration
-        if emission.unknown is None or registration.mode == "observe" or registration.on_unknown == "pass":
+        if emission.unknown is None or registration.mode == "observe" or registration.on_unknown != on_unknown:
             continue
-        asked = " and nobody could be asked" if registration.on_unknown == "ask" else ""
-        return Refusal(
-            registration.id,
-            f"it cannot be told what this call would do{asked}: {emission.unknown.reason}. "
-            "Write it so that its program and files can be read before it runs.",
-        )
-    return None
+        yield Doubt(registration.id, registration.kind, emission.unknown.reason)
 
 
-def _annotations(emissions: tuple[Emission, ...]) -> tuple[Annotation, ...]:
+def _annotations(told: _Told) -> tuple[Annotation, ...]:
     return tuple(
         Annotation(
             handler=emission.registration.id,
@@ -143,7 +140,8 @@ def _annotations(emissions: tuple[Emission, ...]) -> tuple[Annotation, ...]:
             message=effect.message,
             in_front=emission.registration.id == INJECTION_WARNING,
         )
-        for emission, effect in _effects(emissions, AnnotateToolResult)
+        for emission, effect in told
+        if isinstance(effect, AnnotateToolResult)
     )
 
 
@@ -151,35 +149,45 @@ def _warning_first(annotations: tuple[Annotation, ...]) -> tuple[Annotation, ...
     return tuple(sorted(annotations, key=lambda annotation: not annotation.in_front))
 
 
-def _reminders(emissions: tuple[Emission, ...]) -> tuple[Reminder, ...]:
+def _reminders(told: _Told) -> tuple[Reminder, ...]:
     unique: dict[str, Reminder] = {}
-    for emission, effect in _effects(emissions, InjectReminder):
-        reminder = Reminder(emission.registration.id, effect.severity or "info", effect.message)
-        unique.setdefault(effect.message, reminder)
+    for emission, effect in told:
+        if isinstance(effect, InjectReminder) and effect.message not in unique:
+            unique[effect.message] = Reminder(emission.registration.id, effect.severity or "info", effect.message)
     return tuple(unique.values())
 
 
-def _notices(emissions: tuple[Emission, ...]) -> tuple[Notice, ...]:
+def _notices(told: _Told) -> tuple[Notice, ...]:
     return tuple(
         Notice(emission.registration.id, effect.key, effect.message)
-        for emission, effect in _effects(emissions, NotifyOperator)
+        for emission, effect in told
+        if isinstance(effect, NotifyOperator)
     )
 
 
-def _tool_choice(emissions: tuple[Emission, ...]) -> ToolChoice | None:
-    if next(_effects(emissions, LockTools), None) is not None:
-        return ToolChoice("none")
-    required = [effect.tool_name for _, effect in _effects(emissions, RequireTool)]
-    return ToolChoice("required", required[-1]) if required else None
+def _tool_choice(told: _Told) -> ToolChoice | None:
+    required: ToolChoice | None = None
+    for _, effect in told:
+        if isinstance(effect, LockTools):
+            return ToolChoice("none")
+        if isinstance(effect, RequireTool):
+            required = ToolChoice("required", effect.tool_name)
+    return required
 
 
-def _effects(emissions: tuple[Emission, ...], kind: type[_E]) -> Iterator[tuple[Emission, _E]]:
-    for emission in emissions:
-        if emission.registration.mode == "observe":
-            continue
-        for effect in emission.effects:
-            if isinstance(effect, kind):
-                yield emission, effect
+def _reaction(emission: Emission) -> Reaction:
+    registration = emission.registration
+    is_silent = not emission.effects and emission.unknown is None and emission.failure is None
+    return Reaction(
+        registration.id,
+        registration.kind,
+        "check",
+        "continue" if is_silent else _answer(emission),
+        registration.mode,
+        emission.effects,
+        None if is_silent else _reason(emission),
+        emission.elapsed_ms,
+    )
 
 
 def _answer(emission: Emission) -> Answer:
@@ -187,9 +195,9 @@ def _answer(emission: Emission) -> Answer:
         return "failed"
     if emission.unknown is not None:
         return "unknown"
-    if any(isinstance(effect, BlockTool) for effect in emission.effects):
-        return "cancel"
-    return "effects" if emission.effects else "continue"
+    if not emission.effects:
+        return "continue"
+    return "cancel" if any(isinstance(effect, BlockTool) for effect in emission.effects) else "effects"
 
 
 def _reason(emission: Emission) -> str | None:

@@ -30,7 +30,9 @@ FACTS: Final[tuple[Fact, ...]] = (
     Fact("posture", _TOOL, "`operating`: tools act"),
     Fact("actionClass", _TOOL, "`read`, `write` or `execute`, by the tool's canonical name"),
     Fact(
-        "decisionKind", _TOOL, "what was decided about the call before it was judged: `allow` unless the mount says so"
+        "decisionKind",
+        _TOOL,
+        "what was decided before check: `deny` when a shape handler refused, else `allow` unless the mount says so",
     ),
     Fact("callFingerprint", _TOOL, "the call as the model proposed it, the same for equal calls"),
     Fact("cwd", _TOOL, "the folder that relative paths start from"),

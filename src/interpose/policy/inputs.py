@@ -12,6 +12,7 @@ from interpose.contracts.stages import Compaction, HookPoint, ToolCall, ToolResu
 from interpose.kernel.canonical import canonical_json
 from interpose.kernel.frozen import FrozenDict, freeze
 from interpose.policy.markers import has_instruction_markers, is_screened
+from interpose.stages.executor import Shaping
 
 DETAILS_CHARS = 64_000
 """A longer output is no object of details."""
@@ -60,6 +61,19 @@ def with_validation(given: HookInput, command: str) -> HookInput:
     if given.metadata.get("resultKind") == "ok":
         found["validationExitCode"] = 0
     return replace(given, metadata=FrozenDict({**found, **given.metadata}))
+
+
+def as_proposed(given: HookInput, fingerprint: str) -> HookInput:
+    """The input of a result whose call was patched: it belongs to the call that the model proposed."""
+    return replace(given, metadata=FrozenDict({**given.metadata, "callFingerprint": fingerprint}))
+
+
+def as_shaped(given: HookInput, shaping: Shaping) -> HookInput:
+    """The input after shape: the facts of what was proposed, the text as it was shaped, and whether it was denied."""
+    if shaping.refusal is not None and given.hook in ("before_tool", "after_tool"):
+        given = replace(given, metadata=FrozenDict({**given.metadata, "decisionKind": "deny"}))
+    point = shaping.point
+    return replace(given, text=point.output) if isinstance(point, ToolResult) and shaping.changed else given
 
 
 def filled_keys(metadata: Mapping[str, MetadataValue]) -> list[str]:

@@ -1,12 +1,14 @@
 """A verdict as lines of the journal: one per handler that said something, then the verdict itself."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from interpose.catalog.reading import HookForm
 from interpose.contracts.effects import Effect
-from interpose.contracts.journal import Record
+from interpose.contracts.journal import Record, Step
+from interpose.contracts.json import JsonObject
 from interpose.contracts.stages import (
     Annotation,
     Compaction,
@@ -19,10 +21,14 @@ from interpose.contracts.stages import (
     TurnEnd,
     TurnStart,
 )
-from interpose.contracts.verdict import Reaction, Verdict
+from interpose.contracts.verdict import Reaction, Reminder, Verdict
+from interpose.policy.asking import Question
 
 PAYLOAD_CHARS = 2_000
 """How much of a payload a line keeps; the rest is told by its length."""
+
+CHANGES_KEPT = 20
+"""How many changed fields of one patch are told."""
 
 PAYLOAD_DEPTH = 20
 """How deep a payload is kept."""
@@ -35,69 +41,42 @@ def records_of(
 
     `facts` are the metadata keys that handlers could read; the verdict's line keeps them.
     """
+    line = _line_of(point, form, verdict.action, at)
     for reaction in verdict.reactions:
-        if reaction.answer not in ("continue", "silent"):
-            yield _answer_line(point, form, verdict, at, reaction)
-    yield _verdict_line(point, form, verdict, at, facts)
+        if reaction.answer not in ("continue", "silent") or reaction.phase == "ask":
+            yield _answer_line(line, reaction)
+    if not isinstance(point, LlmChunk):  # there are thousands in a reply, and the answers say it all
+        yield _verdict_line(line, point, form, verdict, facts)
     for notice in verdict.notices:
-        yield _stamp(
-            point,
-            form,
-            verdict,
-            at,
-            step="notice",
-            handler=notice.handler,
-            reason=notice.message,
-            data={"key": notice.key},
-        )
+        yield line(step="notice", handler=notice.handler, reason=notice.message, data={"key": notice.key})
+
+
+def question_record(point: Point, form: HookForm | None, action: str, at: float, question: Question) -> Record:
+    """The line that says that a person is asked now."""
+    first, request = question.doubts[0], question.request
+    return _line_of(point, form, action, at)(
+        step="enter",
+        handler=first.handler,
+        kind=first.kind,
+        phase="ask",
+        reason=request.reason,
+        data={"tool_name": request.tool_name, "arguments": _shortened(request.arguments), "digest": request.digest},
+    )
 
 
 def effect_data(effect: Effect) -> dict[str, Any]:
     """An effect as the journal keeps it."""
-    return {"kind": effect.kind, **{name: value for name, value in asdict(effect).items() if value is not None}}
+    return {"kind": effect.kind, **_said(effect)}
 
 
-def _verdict_line(point: Point, form: HookForm | None, verdict: Verdict, at: float, facts: Sequence[str]) -> Record:
-    refusal = verdict.refusal
-    known = {"facts": list(facts)} if facts else {}
-    return _stamp(
-        point,
-        form,
-        verdict,
-        at,
-        step="verdict",
-        handler=refusal.handler if refusal else "",
-        outcome=verdict.outcome,
-        reason=refusal.reason if refusal else "",
-        duration_ms=verdict.duration_ms,
-        data=_payload(point, form) | _added(verdict) | known,
-    )
-
-
-def _answer_line(point: Point, form: HookForm | None, verdict: Verdict, at: float, reaction: Reaction) -> Record:
-    return _stamp(
-        point,
-        form,
-        verdict,
-        at,
-        step="failed" if reaction.answer == "failed" else "answer",
-        handler=reaction.handler,
-        kind=reaction.kind,
-        phase=reaction.phase,
-        answer=reaction.answer,
-        outcome="observed" if reaction.mode == "observe" else "",
-        reason=reaction.reason or "",
-        duration_ms=reaction.duration_ms,
-        data={"effects": [effect_data(effect) for effect in reaction.effects]},
-    )
-
-
-def _stamp(point: Point, form: HookForm | None, verdict: Verdict, at: float, **fields: Any) -> Record:
+def _line_of(point: Point, form: HookForm | None, action: str, at: float) -> Callable[..., Record]:
+    """Makes a line with what all lines of one judgement have in common."""
     context = point.context
     wire_name, call_id = (point.tool_name, point.call_id) if isinstance(point, ToolCall | ToolResult) else ("", "")
-    return Record(
+    return partial(
+        Record,
         at=at,
-        action=verdict.action,
+        action=action,
         stage=point.stage,
         mount=context.mount,
         workspace=context.workspace,
@@ -108,7 +87,43 @@ def _stamp(point: Point, form: HookForm | None, verdict: Verdict, at: float, **f
         tool=form.name if form else "",
         wire_name=wire_name,
         call_id=call_id,
-        **fields,
+    )
+
+
+def _answer_line(line: Callable[..., Record], reaction: Reaction) -> Record:
+    data: dict[str, Any] = {}
+    if reaction.phase == "check":
+        data["effects"] = [effect_data(effect) for effect in reaction.effects]
+    if reaction.failure is not None:
+        data["failure"] = reaction.failure
+    if reaction.changes is not None:
+        data["changes"] = _bounded(reaction.changes)
+    step: Step = reaction.answer if reaction.answer in ("failed", "not_reached") else "answer"
+    return line(
+        step=step,
+        handler=reaction.handler,
+        kind=reaction.kind,
+        phase=reaction.phase,
+        answer="" if step == "not_reached" else reaction.answer,
+        outcome="observed" if reaction.mode == "observe" else "",
+        reason=reaction.reason or "",
+        duration_ms=reaction.duration_ms,
+        data=data,
+    )
+
+
+def _verdict_line(
+    line: Callable[..., Record], point: Point, form: HookForm | None, verdict: Verdict, facts: Sequence[str]
+) -> Record:
+    refusal = verdict.refusal
+    known = {"facts": list(facts)} if facts else {}
+    return line(
+        step="verdict",
+        handler=refusal.handler if refusal else "",
+        outcome=verdict.outcome,
+        reason=refusal.reason if refusal else "",
+        duration_ms=verdict.duration_ms,
+        data=_payload(point, form) | _added(verdict) | known,
     )
 
 
@@ -131,19 +146,41 @@ def _payload(point: Point, form: HookForm | None) -> dict[str, Any]:
 
 def _added(verdict: Verdict) -> dict[str, Any]:
     added: dict[str, Any] = {}
+    if verdict.outcome == "patched" and verdict.body is None:
+        added["patched"] = _shortened(verdict.arguments if verdict.text is None else verdict.text)
     if verdict.annotations:
         added["annotations"] = [_annotation_data(annotation) for annotation in verdict.annotations]
     if verdict.reminders:
-        added["reminders"] = [asdict(reminder) for reminder in verdict.reminders]
+        added["reminders"] = [_said(reminder) for reminder in verdict.reminders]
     if verdict.continuation is not None:
         added["continuation"] = verdict.continuation
-    if verdict.tool_choice is not None:
-        added["tool_choice"] = asdict(verdict.tool_choice)
+    choice = verdict.tool_choice
+    if choice is not None:
+        added["tool_choice"] = {"mode": choice.mode, "tool_name": choice.tool_name}
     return added
 
 
 def _annotation_data(annotation: Annotation) -> dict[str, Any]:
-    return {name: value for name, value in asdict(annotation).items() if value is not False}
+    return {name: value for name, value in _said(annotation).items() if value is not False}
+
+
+def _said(value: Effect | Annotation | Reminder) -> dict[str, Any]:
+    """The fields of one of these flat values that say something; `asdict` would look through their texts too."""
+    return {name: said for name in type(value).__slots__ if (said := getattr(value, name)) is not None}
+
+
+def _bounded(changes: JsonObject) -> dict[str, Any]:
+    """What changed, each side as it is when it is small, else as the text of it with its middle left out."""
+    told = list(changes.items())[:CHANGES_KEPT]
+    return {name: {side: _readable(value) for side, value in sides.items()} for name, sides in told}
+
+
+def _readable(value: Any) -> Any:
+    if not isinstance(value, dict | list):
+        return _shortened(value)
+    short = _shortened(value)
+    text = json.dumps(short, ensure_ascii=False, default=repr)
+    return short if len(text) <= PAYLOAD_CHARS else _cut(text)
 
 
 def _shortened(value: Any, depth: int = 0) -> Any:

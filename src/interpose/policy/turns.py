@@ -1,4 +1,4 @@
-"""What must be remembered between the points of one session: its continuation, its turns' calls and tool choice.
+"""What must be remembered between the points of one session: its continuation, its turns' calls, consents, tool choice.
 
 Knows: sessions, turns, calls by their ids. Does not know: what is made of them.
 """
@@ -26,6 +26,7 @@ class _Turn:
     calls: int = 0
     ids: set[str] = field(default_factory=set)
     names: dict[str, None] = field(default_factory=dict)
+    consents: set[str] = field(default_factory=set)
     choice: ToolChoice | None = None
 
 
@@ -40,6 +41,7 @@ class Turns:
         self._lock = threading.Lock()
         self._spent: OrderedDict[str, None] = OrderedDict()
         self._turns: OrderedDict[tuple[str, str | None], _Turn] = OrderedDict()
+        self._proposed: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def begin(
         self,
@@ -102,6 +104,36 @@ class Turns:
                 "turnToolNames": ",".join(known.names),
                 "activeToolNames": known.active_tools,
             }
+
+    def consent(self, session: str, turn: str | None, call_id: str, digest: str) -> None:
+        """A person said yes to the call with this digest: for its turn, or for this one call where nobody saw it start.
+
+        A turn keeps 1,000 of them; whatever comes later is asked again.
+        """
+        with self._lock:
+            known = self._turns.get((session, turn)) or self._put(session, turn, _Turn())
+            if len(known.consents) < CALLS_KEPT:
+                known.consents.add(digest if known.begun else f"{call_id} {digest}")
+
+    def consented(self, session: str, turn: str | None, call_id: str, digest: str) -> bool:
+        """Whether that yes holds."""
+        with self._lock:
+            known = self._turns.get((session, turn))
+            return known is not None and (digest in known.consents or f"{call_id} {digest}" in known.consents)
+
+    def propose(self, session: str, call_id: str, fingerprint: str) -> None:
+        """A call will run as something else than the model proposed; its result still belongs to what it proposed."""
+        with self._lock:
+            self._proposed[session, call_id] = fingerprint
+            while len(self._proposed) > self._kept:
+                self._proposed.popitem(last=False)
+
+    def proposed(self, session: str, call_id: str) -> str | None:
+        """The fingerprint of what the model proposed, where that is not what ran."""
+        if not self._proposed:
+            return None
+        with self._lock:
+            return self._proposed.get((session, call_id))
 
     def spend_continuation(self, session: str) -> None:
         """The prompt has had its continuation."""

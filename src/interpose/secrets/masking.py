@@ -9,8 +9,9 @@ RFC 7468 for PEM, RFC 3986 for user information in URLs.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 from interpose.contracts.json import Json
 
@@ -25,17 +26,25 @@ _SHORTEST = 7
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """One form of secret: a text without any of `hints`, in lower case, holds none. Group 1 stays, the rest goes."""
+    """One form of secret: a text without any of `hints` holds none. Group 1 stays, the rest goes.
+
+    With `folds` the hints are looked for in the text in lower case. A hint costs least when it is long or rare.
+    """
 
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
     keeps_head: bool = True
+    folds: bool = False
+
+    def may_be_in(self, text: str, folded: str) -> bool:
+        searched = folded if self.folds else text
+        return any(hint in searched for hint in self.hints)
 
 
 _SHAPES = (
     # What stands around a secret comes before the secrets themselves, so that each is masked once.
     _Shape(
-        ("private key",),
+        ("PRIVATE KEY",),
         re.compile(
             r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)(?!…).*?"
             r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
@@ -43,10 +52,10 @@ _SHAPES = (
         ),
         keeps_head=False,
     ),
-    _Shape(("://",), re.compile(r"""(://[^\s/?#:@"'<>]*:)[^\s/?#"'<>]+(?=@)"""), keeps_head=False),
-    _Shape(("bearer",), re.compile(r"\b((?i:bearer) +)[A-Za-z0-9._~+/=-]{8,}")),
+    _Shape(("@",), re.compile(r"""(://[^\s/?#:@"'<>]*:)[^\s/?#"'<>]+(?=@)"""), keeps_head=False),
+    _Shape(("bearer",), re.compile(r"\b((?i:bearer) +)[A-Za-z0-9._~+/=-]{8,}"), folds=True),
     _Shape(
-        ("key", "secret", "token", "passw"),
+        ("API_KEY", "APIKEY", "SECRET", "TOKEN", "PASSW"),
         re.compile(
             r"""((?:API_KEY|APIKEY|SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=["']?)"""
             r"""(?![$"'…])[^\s"';&|]{6,}"""
@@ -56,10 +65,10 @@ _SHAPES = (
     _Shape(("sk-",), re.compile(r"(?<![A-Za-z0-9])(sk-(?!ant-)(?:proj-|svcacct-|admin-|or-v1-)?)[A-Za-z0-9_-]{16,}")),
     _Shape(("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"(gh[pousr]_)[A-Za-z0-9]{16,}")),
     _Shape(("github_pat_",), re.compile(r"(github_pat_)[A-Za-z0-9_]{16,}")),
-    _Shape(("akia", "asia"), re.compile(r"(A[KS]IA)[A-Z0-9]{16,}")),
-    _Shape(("aiza",), re.compile(r"(AIza)[A-Za-z0-9_-]{20,}")),
+    _Shape(("AKIA", "ASIA"), re.compile(r"(A[KS]IA)[A-Z0-9]{16,}")),
+    _Shape(("AIza",), re.compile(r"(AIza)[A-Za-z0-9_-]{20,}")),
     _Shape(("xox", "xapp-"), re.compile(r"(xox[a-z]-|xapp-)[A-Za-z0-9-]{10,}")),
-    _Shape(("eyj",), re.compile(r"(?<![A-Za-z0-9_-])(eyJ)[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)*")),
+    _Shape(("eyJ",), re.compile(r"(?<![A-Za-z0-9_-])(eyJ)[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)*")),
     _Shape(("/l/",), re.compile(r"(/l/)[A-Za-z0-9_-]{24,}")),
 )
 
@@ -86,14 +95,34 @@ _FIELDS = frozenset(
 )
 
 
-_HINTS = tuple(dict.fromkeys((*(hint for shape in _SHAPES for hint in shape.hints), "authorization", "cookie")))
-"""Cheap and generous: a text without any of these holds nothing that `_SHAPES` or `_FIELDS` would find."""
+_HINTS = tuple(hint for shape in _SHAPES if not shape.folds for hint in shape.hints)
+_FOLDED_HINTS = (
+    *(hint for shape in _SHAPES if shape.folds for hint in shape.hints),
+    *(f'{ending}":' for ending in ("key", "token", "secret", "password", "passwd", "authorization", "cookie")),
+)
+"""JSON without any of these, looked for in lower case, and of `_HINTS` holds nothing to mask. Cheap and generous."""
+
+
+def _searches(hints: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    """One search for all hints that begin alike: the first letter is then found at memory's speed."""
+    groups = groupby(sorted(set(hints)), key=lambda hint: hint[0])
+    return tuple(re.compile("|".join(map(re.escape, group))) for _, group in groups)
+
+
+_SEARCHES = _searches(_HINTS)
+_FOLDED_SEARCHES = _searches(_FOLDED_HINTS)
 
 
 def may_hold_secrets(text: str) -> bool:
-    """Whether masking could change a value whose JSON is `text`; False is certain, True is a guess."""
-    lowered = text.lower()
-    return any(hint in lowered for hint in _HINTS)
+    """Whether masking could change a value whose JSON is `text`; False is certain, True is a guess.
+
+    Keys in it are followed by `":`, as every encoder writes them. Pure: any thread may call it.
+    """
+    for pattern in _SEARCHES:
+        if pattern.search(text):
+            return True
+    folded = text.lower()
+    return any(pattern.search(folded) for pattern in _FOLDED_SEARCHES)
 
 
 def mask_text(text: str) -> str:
@@ -101,11 +130,11 @@ def mask_text(text: str) -> str:
 
     Masking what is masked changes nothing. Pure: any thread may call it.
     """
-    if len(text) < _SHORTEST:
+    if len(text) < _SHORTEST or not may_hold_secrets(text):
         return text
-    lowered = text.lower()
+    folded = text.lower()
     for shape in _SHAPES:
-        if any(hint in lowered for hint in shape.hints):
+        if shape.may_be_in(text, folded):
             text = shape.pattern.sub(_with_head if shape.keeps_head else _without_head, text)
     return text
 

@@ -152,7 +152,13 @@ class FakeApprovals:
         with self._lock:
             return tuple(self._requests)
 
-    def ask(self, request: ApprovalRequest, *, timeout_s: float) -> bool | None:  # noqa: ARG002 - the port's
+    def ask(
+        self,
+        request: ApprovalRequest,
+        *,
+        timeout_s: float,  # noqa: ARG002 - the port's
+        given_up: threading.Event | None = None,  # noqa: ARG002 - the port's
+    ) -> bool | None:
         """What the function answers; `timeout_s` is not waited for."""
         with self._lock:
             self._requests.append(request)

@@ -55,12 +55,15 @@ class LoadedHooks:
     broken_files: tuple[Path, ...] = ()
 
 
-def load_user_hooks(sources: Sequence[HookFile], *, root: str, home: str) -> LoadedHooks:
+def load_user_hooks(
+    sources: Sequence[HookFile], *, root: str, home: str, reader: CommandReader | None = None
+) -> LoadedHooks:
     """Reads and checks the files; a missing one is absent, with a note where FILE.yml stands beside it.
 
     Never raises for what is on disk.
 
-    `root` is where relative patterns start ("" for none), `home` what `~` means. Any thread may call it.
+    `root` is where relative patterns start ("" for none), `home` what `~` means. `reader` reads the commands; one that
+    others use too reads each command once for all. Any thread may call it.
     """
     hooks: list[UserHook] = []
     issues: list[Issue] = []
@@ -75,7 +78,7 @@ def load_user_hooks(sources: Sequence[HookFile], *, root: str, home: str) -> Loa
 
     merged = merge(hooks)
     issues.extend(_merge_notes(merged))
-    reader = CommandReader()
+    reader = reader or CommandReader()
     workspace = Workspace(root, home)
     return LoadedHooks(
         hooks=merged.hooks,

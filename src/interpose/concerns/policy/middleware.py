@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from interpose.contracts.digest import call_digest
+from interpose.contracts.errors import ToolError
 from interpose.contracts.ports import Policy
 from interpose.contracts.stages import Annotation, Context, ToolCall, ToolResult
 from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware, Withheld
@@ -44,8 +45,10 @@ class PolicyMiddleware(ToolMiddleware):
 
     A refused call does not run: its result is a sentence that names who refused and why. A patched call runs with the
     patched arguments. A text result gets the annotations as lines of their own below it; any other kind is left as it
-    is. A refused result is withheld and a sentence stands in its place. What the tool raises is judged as an error
-    result and raised on, unchanged. A policy that itself raises, or answers with nonsense, counts as a refusal.
+    is. A patched result is the new text, or the value that it says where the tool gave no text. A refused result is
+    withheld and a sentence stands in its place. What the tool raises is judged as an error result and raised on,
+    unchanged; where that is patched a ToolError says the new text, and where it is refused the sentence stands in its
+    place. A policy that itself raises, or answers with nonsense, counts as a refusal.
 
     `context` is who acts and where, or a function that says so for each call. `judge_results` off leaves results
     alone. `refused` makes what stands in the place of a refused call or result, instead of the sentence; what it
@@ -107,9 +110,15 @@ class PolicyMiddleware(ToolMiddleware):
         try:
             result = yield _Act(tool_name, final)
         except Exception as error:
-            if self._judge_results:
-                yield from self._judged(came_back(str(error) or type(error).__name__, is_error=True))
-            raise
+            if not self._judge_results:
+                raise
+            failed = came_back(str(error) or type(error).__name__, is_error=True)
+            back = yield from self._judged(failed)
+            if back.refusal is None and back.text is None:
+                raise
+            if back.text is not None:
+                raise ToolError(back.text) from None
+            return self._refused(failed, back)
         if not self._judge_results:
             return _with_annotations(result, (*verdict.annotations, *late.annotations))
 
@@ -117,6 +126,8 @@ class PolicyMiddleware(ToolMiddleware):
         back = yield from self._judged(returned)
         if back.refusal is not None:
             return self._refused(returned, back)
+        if back.text is not None:
+            result = _as_given(result, back.text)
         return _with_annotations(result, back.annotations)
 
     def _late_steps(self, late: "_LateJudge", changed: ToolCall) -> _LateSteps:
@@ -140,8 +151,9 @@ class PolicyMiddleware(ToolMiddleware):
             return self._broken(point, f"it answered with {type(answer).__name__}, not a verdict")
         if (answer.outcome == "refused") != (answer.refusal is not None):
             return self._broken(point, f"its verdict is {answer.outcome} with refusal {answer.refusal!r}")
-        if point.stage == "tool.call" and (answer.outcome == "patched") != (answer.arguments is not None):
-            return self._broken(point, f"its verdict is {answer.outcome} with arguments {answer.arguments!r}")
+        name, patch = ("arguments", answer.arguments) if isinstance(point, ToolCall) else ("text", answer.text)
+        if (answer.outcome == "patched") != (patch is not None):
+            return self._broken(point, f"its verdict is {answer.outcome} with {name} {patch!r:.200}")
         return answer
 
     def _broken(self, point: ToolCall | ToolResult, problem: str) -> Verdict:
@@ -240,6 +252,16 @@ def _sentence(point: ToolCall | ToolResult, verdict: Verdict) -> str:
 
 def _with_annotations(result: Any, annotations: tuple[Annotation, ...]) -> Any:
     return annotated(result, annotations) if isinstance(result, str) else result
+
+
+def _as_given(result: Any, text: str) -> Any:
+    """The patched text in the kind that the tool gave: a text, or the value that the text says."""
+    if isinstance(result, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _text(result: Any) -> str:

@@ -1,0 +1,154 @@
+"""An upstream's answers, read from bytes: heads, bodies, what is broken, what stands behind them.
+
+Knows: HTTP/1.1's framing of responses and the limits of it. Does not know: connections, time.
+What httptools (llhttp) refuses stays refused: CL with TE, two CL, folded lines, bare LF, control characters.
+"""
+
+from typing import TypeAlias
+
+import httptools
+
+HeaderList: TypeAlias = list[tuple[bytes, bytes]]
+
+HEAD_BYTES_MAX = 65_536
+"""So much may come without a byte of a body in it: a head, heads before it, the frames and trailers of chunks."""
+
+NOTES_MAX = 32
+"""So many heads may come before the one that counts."""
+
+NOT_HTTP = "its answer is not HTTP"
+NOT_WHOLE = "the connection broke off before the answer was whole"
+
+_VERSIONS = ("1.1", "1.0")
+_NO_BODY = frozenset({204, 304})
+
+
+class Reading:
+    """The answers of one connection, one after the other. Not for several threads.
+
+    Attributes:
+        status: of the answer that is being read, once `has_head`.
+        headers: its fields, names in lower case, in the order and with the values that came; trailers are dropped.
+        has_head: whether they are there.
+        is_whole: whether its body is there, too.
+        broken: what is wrong with it, in a line for people; None while nothing is.
+        is_persistent: whether the connection may be asked again behind it.
+        unread: how many bytes of the body wait for `take`.
+        has_begun: whether any byte of it came.
+    """
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self.begin("")
+
+    def begin(self, method: str) -> None:
+        """Another answer follows, to a request of this method. Only where the one before was persistent."""
+        self._is_head = method == "HEAD"
+        self._quiet_bytes = 0
+        self._notes = 0
+        self._pieces: list[bytes] = []
+        self._ends_with_connection = False
+        self.status = 0
+        self.headers: HeaderList = []
+        self.has_head = False
+        self.has_begun = False
+        self.is_whole = False
+        self.is_persistent = False
+        self.broken: str | None = None
+        self.unread = 0
+
+    def feed(self, data: bytes) -> None:
+        """Reads on. What is behind the answer, or cannot be read, makes it the last one of its connection."""
+        self.has_begun = True
+        self._quiet_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._break()
+        if self._quiet_bytes > HEAD_BYTES_MAX and not self.is_whole:
+            self._break()
+
+    def end(self, *, is_clean: bool) -> None:
+        """The connection ended: with it a body that has no length, where it was not torn down; any other is broken."""
+        if self._ends_with_connection and is_clean and self.broken is None:
+            self.is_whole = True
+        if not self.is_whole and self.broken is None:
+            self.broken = NOT_WHOLE
+
+    def take(self) -> bytes:
+        """What has come of the body since the last time."""
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        self.unread = 0
+        return data
+
+    def on_message_begin(self) -> None:
+        """Called by the parser: also for what stands behind the answer, which nobody has asked for."""
+        if self.is_whole:
+            self.is_persistent = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser: also for trailers."""
+        if not self.has_head:
+            self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser. What is raised here ends the parsing as what is not HTTP."""
+        if self.is_whole:
+            return
+        status = self._parser.get_status_code()
+        if status < 100 or status == 101 or self._parser.get_http_version() not in _VERSIONS:
+            raise ValueError(status)
+        if self._quiet_bytes > HEAD_BYTES_MAX and _size(self.headers) > HEAD_BYTES_MAX:
+            raise ValueError(HEAD_BYTES_MAX)
+        if status < 200:
+            self._note()
+            return
+        self._frame(status)
+        self.status = status
+        self.has_head = True
+
+    def on_body(self, body: bytes) -> None:
+        """Called by the parser."""
+        if self.is_whole:
+            return
+        self._quiet_bytes = 0
+        self.unread += len(body)
+        self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        """Called by the parser."""
+        if self.has_head:
+            self.is_whole = True
+
+    def _note(self) -> None:
+        """A head on the way, such as 100 Continue; the answer follows."""
+        self._notes += 1
+        if self._notes > NOTES_MAX:
+            raise ValueError(NOTES_MAX)
+        self.headers = []
+
+    def _frame(self, status: int) -> None:
+        """How the body ends. Raises ValueError where two readers may find different ends."""
+        is_chunked = has_length = False
+        for name, value in self.headers:
+            if name == b"content-length":
+                has_length = True
+            elif name == b"transfer-encoding":
+                if is_chunked or value.strip().lower() != b"chunked" or self._parser.get_http_version() != "1.1":
+                    raise ValueError(value)
+                is_chunked = True
+        if self._is_head:
+            self.is_whole = True  # the parser, which knows no requests, waits for a body: no other answer follows
+            return
+        self.is_persistent = self._parser.should_keep_alive()
+        self._ends_with_connection = not (has_length or is_chunked or status in _NO_BODY)
+
+    def _break(self) -> None:
+        self.is_persistent = False
+        if not self.is_whole:
+            self.broken = NOT_WHOLE if self.has_head else NOT_HTTP
+
+
+def _size(headers: HeaderList) -> int:
+    return sum(len(name) + len(value) + 4 for name, value in headers)

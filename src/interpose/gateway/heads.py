@@ -1,0 +1,156 @@
+"""The heads of clients' requests: which are refused before anybody looks at them, and in what words.
+
+Knows: the limits of a connection, what two servers may read differently, whose API a path is.
+Does not know: sockets, what is served.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Literal, TypeAlias
+
+import httptools
+
+from interpose.gateway.api import ApiName
+from interpose.gateway.asgi import HeaderList
+from interpose.gateway.faults import error_body
+from interpose.gateway.paths import decoded_path
+from interpose.gateway.routes import Headers, route_of, split_launch
+
+RefusalKind: TypeAlias = Literal["malformed", "ambiguous", "too_large", "slow", "crowded", "stalled", "broken"]
+"""Why a connection was ended: not HTTP; HTTP with two readings; a head too large or too slow; too many connections; a
+reply left unread; a fault of our own."""
+
+
+_VERSIONS = ("1.0", "1.1")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a connection may take.
+
+    Attributes:
+        idle_s: how long it may stay open without a request.
+        header_s: how long a request's head may take, from its first byte on.
+        header_bytes: the largest head, and `headers` the most fields in it.
+        stall_s: how long a client may leave a reply unread.
+        connections: how many there may be at once; further ones are closed unheard.
+    """
+
+    idle_s: float = 75.0
+    header_s: float = 15.0
+    header_bytes: int = 65_536
+    headers: int = 256
+    stall_s: float = 300.0
+    connections: int = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a connection was ended below the application. `status` is what its client was told, 0 for nothing."""
+
+    kind: RefusalKind
+    status: int
+    reason: str
+    api: ApiName = "anthropic"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A request's head as it was parsed; names of headers in lower case."""
+
+    method: bytes
+    target: bytes
+    version: str
+    headers: HeaderList
+    keeps_alive: bool
+    upgrades: bool
+
+
+def refused(head: Head, limits: Limits) -> Refusal | None:
+    """What the parser lets pass and another one may read differently, and what is too large."""
+    headers = head.headers
+    size = len(head.target) + sum([len(name) + len(value) + 4 for name, value in headers])
+    if size > limits.header_bytes:
+        return too_large(limits, head.target, headers)
+    if len(headers) > limits.headers:
+        reason = f"this request has more than {limits.headers} header fields"
+        return Refusal("too_large", 431, reason, api_of(head.target, headers))
+    problem = _problem(head)
+    return None if problem is None else Refusal("ambiguous", 400, problem, api_of(head.target, headers))
+
+
+def too_large(limits: Limits, target: bytes, headers: HeaderList) -> Refusal:
+    """For a head that is over the limit, or does not end."""
+    reason = f"the head of this request is larger than {limits.header_bytes} bytes"
+    return Refusal("too_large", 431, reason, api_of(target, headers))
+
+
+def too_slow(limits: Limits, target: bytes, headers: HeaderList) -> Refusal:
+    """For a head that does not come."""
+    reason = f"the head of this request did not arrive within {limits.header_s:g} s"
+    return Refusal("slow", 408, reason, api_of(target, headers))
+
+
+def malformed(target: bytes, headers: HeaderList) -> Refusal:
+    """For what the parser does not take."""
+    return Refusal("malformed", 400, "this is not a valid HTTP request", api_of(target, headers))
+
+
+def answer_to(refusal: Refusal) -> bytes:
+    """What the client is told, head and body, in the shape of its API. The connection closes behind it."""
+    body = error_body(refusal.api, refusal.status, f"interpose: {refusal.reason}")
+    lines = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+    return status_line(refusal.status) + lines % len(body) + body
+
+
+def status_line(status: int) -> bytes:
+    """The first line of a reply."""
+    return _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+
+
+def api_of(target: bytes, headers: HeaderList) -> ApiName:
+    """Whose shape an error has: by as much of the path as has arrived."""
+    if not target:
+        return "anthropic"
+    _, raw_path = split_launch(target.partition(b"?")[0])
+    return route_of("POST", decoded_path(raw_path), Headers.of(headers), None).api
+
+
+def path_and_query(target: bytes) -> tuple[bytes, bytes]:
+    """The path and the query string of a request's target, which may be absolute. Raises ValueError for no path."""
+    if target.startswith(b"/") and b"#" not in target:
+        path, _, query = target.partition(b"?")
+        return path, query
+    try:
+        url = httptools.parse_url(target)
+    except httptools.HttpParserInvalidURLError as error:
+        raise ValueError(target) from error
+    return url.path or b"/", url.query or b""
+
+
+def _problem(head: Head) -> str | None:
+    encodings: list[bytes] = []
+    upgrades: list[bytes] = []
+    hosts = 0
+    for name, value in head.headers:
+        if name == b"host":
+            hosts += 1
+        elif name == b"transfer-encoding":
+            encodings.append(value.strip().lower())
+        elif name == b"upgrade":
+            upgrades.append(value.strip().lower())
+    if head.version not in _VERSIONS:
+        return f"this request is HTTP/{head.version}; HTTP/1.1 is spoken here"
+    if encodings and (encodings != [b"chunked"] or head.version != "1.1"):
+        return "the transfer-encoding of this request is not plain chunked"
+    if hosts > 1 or (hosts == 0 and head.version == "1.1"):
+        return f"this request has {hosts} Host headers; one is needed"
+    if not head.target.startswith((b"/", b"http://", b"https://")):
+        return "this request asks for no path"
+    if head.upgrades and upgrades != [b"websocket"]:
+        way_out = "send it as plain HTTP/1.1, without the Upgrade header"
+        return f"interpose does not change to another protocol in the middle of a connection; {way_out}"
+    return None
+
+
+_STATUS_LINES = {status.value: b"HTTP/1.1 %d %b\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus}

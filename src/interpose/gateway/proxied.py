@@ -1,0 +1,147 @@
+"""The other way out, by aiohttp's client: through proxies, and to upstreams whose addresses are odd.
+
+Knows: the HTTP client library. Does not know: APIs, policy. Imported only where it is needed: it takes long to load.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from io import BytesIO
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from interpose.gateway.answers import NOT_HTTP, NOT_WHOLE, HeaderList
+from interpose.gateway.client import NO_ANSWER, SILENT, Fault
+from interpose.gateway.question import Question
+from interpose.kernel.boundary import fault_line
+
+_AUTOMATIC = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+_FAULTS = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+_PIECEWISE_BYTES = 256 * 1024
+
+
+class ProxiedAnswer:
+    """An answer whose head is there; as `client.Answer`."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self._chunks = response.content.iter_any()
+        self.status = response.status
+        self.headers: HeaderList = [(name.lower(), value) for name, value in response.raw_headers]
+
+    async def read(self) -> bytes:
+        """What has come of the body; b"" at its end. Raises Fault when it breaks off."""
+        try:
+            return await anext(self._chunks, b"")
+        except _FAULTS as error:
+            raise _fault(error) from error
+
+    def leave(self) -> None:
+        """Gives the connection back, or cuts off what was not read."""
+        self._response.close() if not self._response.content.at_eof() else self._response.release()
+
+
+class Proxied:
+    """The connections that aiohttp makes. Belongs to the event loop that it was made on."""
+
+    def __init__(self) -> None:
+        tracing = aiohttp.TraceConfig()
+        tracing.on_connection_reuseconn.append(_note_reuse)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=2**18,
+            max_line_size=65536,
+            max_field_size=65536,
+            trace_configs=[tracing],
+        )
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        await self._session.close()
+
+    async def send(self, question: Question, *, proxy: tuple[str, dict[str, str]] | None, tls: Any) -> ProxiedAnswer:
+        """Sends `question`, through `proxy` if there is one: its URL and the headers it is sent. Raises Fault."""
+        connection = SimpleNamespace(is_reused=False)
+        body: bytes | AsyncIterator[bytes] | BytesIO | None = question.body
+        if isinstance(body, bytes) and len(body) > _PIECEWISE_BYTES:
+            body = BytesIO(body)  # written piece by piece, so that the loop is not held up
+        options: dict[str, Any] = {} if proxy is None else {"proxy": proxy[0], "proxy_headers": proxy[1]}
+        if tls is not None:
+            options["ssl"] = tls
+        target = question.target
+        try:
+            response = await self._session.request(
+                question.method,
+                URL(question.url, encoded=True),
+                headers=_texts(question.headers),
+                data=body,
+                allow_redirects=False,
+                skip_auto_headers=_AUTOMATIC,
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=target.connect_timeout_s, sock_read=target.read_timeout_s
+                ),
+                trace_request_ctx=connection,
+                **options,
+            )
+        except _FAULTS as error:
+            is_whole = question.body is None or isinstance(question.body, bytes)
+            raise _fault(error, is_stale=connection.is_reused and is_whole) from error
+        return ProxiedAnswer(response)
+
+
+async def _note_reuse(_session: aiohttp.ClientSession, context: SimpleNamespace, _details: object) -> None:
+    context.trace_request_ctx.is_reused = True
+
+
+def _texts(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), _header_text(value)) for name, value in headers]
+
+
+def _header_text(value: bytes) -> str:
+    """A header's value as the library wants it, which writes UTF-8: other bytes than that are told in it."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _fault(error: Exception, *, is_stale: bool = False) -> Fault:
+    is_refused = isinstance(error, aiohttp.ClientConnectorError)
+    is_cut = is_stale and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
+    return Fault(
+        _words(error),
+        was_reached=not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError),
+        is_timeout=isinstance(error, TimeoutError),
+        may_repeat=is_refused or is_cut,
+    )
+
+
+def _words(error: Exception) -> str:
+    """What happened, for a person; the client library's own words only where it has something to add."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return "the name of the host is not known"
+        case aiohttp.ClientConnectorCertificateError():
+            return f"its certificate is not trusted: {error.certificate_error}"
+        case aiohttp.ClientConnectorError():
+            whom = "the proxy" if isinstance(error, aiohttp.ClientProxyConnectionError) else "the host"
+            return f"{whom} does not take the connection: {error.os_error.strerror or error.os_error}"
+        case aiohttp.ConnectionTimeoutError():
+            return "the host did not take the connection in time"
+        case TimeoutError():
+            return SILENT
+        case aiohttp.ClientPayloadError():
+            return NOT_WHOLE
+        case aiohttp.ServerDisconnectedError():
+            return NO_ANSWER
+        case aiohttp.ClientHttpProxyError():
+            return f"the proxy refused: {error.status} {error.message}"
+        case aiohttp.ClientResponseError():
+            return NOT_HTTP
+        case OSError():
+            return f"the connection broke off: {error.strerror or error}"
+        case _:
+            return fault_line(error)

@@ -1,0 +1,199 @@
+"""One request of a client as an ASGI application sees it: its body in, its reply out.
+
+Knows: ASGI's messages, how a reply is framed. Does not know: parsing, the connection's clocks, what is served.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from interpose.contracts.errors import MisuseError
+from interpose.gateway.asgi import GONE, App, Message, Scope
+from interpose.gateway.heads import Head, status_line
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_GONE_MESSAGE = "http.disconnect"
+
+
+class Link(Protocol):
+    """What a request needs of its connection."""
+
+    is_full: bool
+    """Whether the client reads too slowly for more."""
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes on."""
+
+    async def drained(self) -> None:
+        """Returns when the client reads again, or is gone."""
+
+    def taken(self) -> None:
+        """The application has taken what had come of the body."""
+
+    def over(self, serving: "Serving") -> None:
+        """The reply is whole."""
+
+    def broken(self, serving: "Serving", error: Exception | None) -> None:
+        """The application ended without a whole reply, by `error` or by itself."""
+
+
+class Serving:
+    """One request and its reply. Belongs to the loop of its connection."""
+
+    def __init__(self, link: Link, head: Head, scope: Scope) -> None:
+        self._link = link
+        self._method = head.method
+        self._is_old = head.version != "1.1"
+        self._expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in head.headers)
+        self._loop = asyncio.get_running_loop()
+        self._pieces: list[bytes] = []
+        self._is_told = False
+        self._waiting: list[asyncio.Future[None]] = []
+        self._on_gone: Callable[[], None] | None = None
+        self._head = b""
+        self._left: int | None = None
+        self._is_chunked = False
+        self._has_body = True
+        self.scope = scope
+        scope["extensions"] = {GONE: self.tell_gone}
+        self.keeps_alive = head.keeps_alive and not self._is_old and not head.upgrades
+        self.unread = 0
+        """How many bytes of the body wait for the application."""
+        self.has_come = False
+        """Whether all of the body has come."""
+        self.is_started = False
+        self.is_over = False
+        self.is_gone = False
+
+    async def run(self, app: App) -> None:
+        """Runs the application to its end; its connection is told how that was."""
+        try:
+            await app(self.scope, self.receive, self.send)
+        except Exception as error:  # noqa: BLE001 - the application's boundary: its request fails, the server stays up
+            self._link.broken(self, error)
+            return
+        if not self.is_over and not self.is_gone:
+            self._link.broken(self, None)
+
+    def tell_gone(self, on_gone: Callable[[], None]) -> None:
+        """Calls `on_gone` when the client hangs up before the reply is whole; once, and from then on only this one."""
+        self._on_gone = on_gone
+
+    def come(self, data: bytes) -> None:
+        """A piece of the body has come."""
+        self._pieces.append(data)
+        self.unread += len(data)
+        self._wake()
+
+    def end(self) -> None:
+        """The body is whole."""
+        self.has_come = True
+        self._wake()
+
+    def lose(self) -> None:
+        """The client is gone."""
+        if self.is_over or self.is_gone:
+            return
+        self.is_gone = True
+        self._wake()
+        if self._on_gone is not None:
+            self._on_gone()
+
+    async def receive(self) -> Message:
+        """As ASGI says; the whole body at once where it has come."""
+        if self._expects and not self._pieces and not self.has_come and not self.is_started and not self.is_gone:
+            self._expects = False
+            self._link.write(CONTINUE)
+        while True:
+            if self.is_gone or self.is_over:
+                return {"type": _GONE_MESSAGE}
+            if self._pieces or (self.has_come and not self._is_told):
+                return self._piece()
+            waiter = self._loop.create_future()
+            self._waiting.append(waiter)
+            try:
+                await waiter
+            finally:
+                self._waiting.remove(waiter)
+
+    async def send(self, message: Message) -> None:
+        """As ASGI says. Waits while the client reads slowly. Raises MisuseError for what is no HTTP reply."""
+        if self._link.is_full and not self.is_gone:
+            await self._link.drained()
+        if self.is_gone:
+            return
+        match message["type"]:
+            case "http.response.start" if not self.is_started:
+                self._start(message["status"], message.get("headers", ()))
+            case "http.response.body" if self.is_started and not self.is_over:
+                self._write(message.get("body", b""), is_last=not message.get("more_body", False))
+            case _:
+                raise MisuseError(f"the application sent {message['type']!r} where that cannot be")
+
+    def _piece(self) -> Message:
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        self.unread = 0
+        self._expects = False
+        self._is_told = self.has_come
+        self._link.taken()
+        return {"type": "http.request", "body": data, "more_body": not self.has_come}
+
+    def _start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Makes the head; it leaves with the first piece of the body, or at the end of this turn of the loop."""
+        self.is_started = True
+        if self._expects and not self.has_come:
+            self.keeps_alive = False  # who was not told to go on may or may not send the body
+        lines = [status_line(status)]
+        says_close = False
+        for name, value in headers:
+            if name == b"transfer-encoding":
+                continue
+            if name == b"content-length":
+                self._left = int(value)
+            elif name == b"connection" and value.strip().lower() == b"close":
+                says_close = True
+            lines.append(b"%b: %b\r\n" % (name, value))
+        self.keeps_alive = self.keeps_alive and not says_close
+        self._has_body = self._method != b"HEAD" and status not in (204, 304)
+        if self._has_body and self._left is None:
+            self._is_chunked = not self._is_old
+            self.keeps_alive = self.keeps_alive and self._is_chunked
+        if self._is_chunked:
+            lines.append(b"transfer-encoding: chunked\r\n")
+        if not self.keeps_alive and not says_close:
+            lines.append(b"connection: close\r\n")
+        self._head = b"".join([*lines, b"\r\n"])
+        if self._head.count(b"\n") != len(lines) + 1 or self._head.count(b"\r") != len(lines) + 1:
+            raise MisuseError("a header of the application has a line break in it")
+        self._loop.call_soon(self._flush_head)
+
+    def _flush_head(self) -> None:
+        if self._head and not self.is_gone:
+            self._link.write(self._head)
+        self._head = b""
+
+    def _write(self, data: bytes, *, is_last: bool) -> None:
+        framed = self._framed(data, is_last=is_last) if self._has_body else b""
+        if self._head or framed:
+            self._link.write(self._head + framed)
+            self._head = b""
+        if is_last:
+            self.is_over = True
+            self._wake()
+            self._link.over(self)
+
+    def _framed(self, data: bytes, *, is_last: bool) -> bytes:
+        if self._is_chunked:
+            chunk = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+            return chunk + b"0\r\n\r\n" if is_last else chunk
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0 or (is_last and self._left > 0):
+                raise MisuseError("the application's reply is not as long as its head says")
+        return data
+
+    def _wake(self) -> None:
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)

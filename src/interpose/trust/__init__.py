@@ -1,0 +1,1 @@
+"""What waits for a person's yes: questions about calls, and who answered them."""
