@@ -95,6 +95,13 @@ class Scene:
         """Writes the project's hooks."""
         (self.work / ".interpose" / "hooks.yaml").write_text(text)
 
+    def handlers(self, text: str) -> None:
+        """Writes a person's own handlers, and the setting that names them."""
+        config = self.folder / "config"
+        config.mkdir(mode=0o700, exist_ok=True)
+        (config / "handlers.py").write_text(text)
+        (config / "config.toml").write_text(f"[handlers]\nfiles = [{json.dumps(str(config / 'handlers.py'))}]\n")
+
     def run(self, player: Player, prompt: str, script: Sequence[Reply | Failure]) -> Ran:
         """Runs the player through `interpose run` to its end, with `script` as its model."""
         for name, text in player.files.items():

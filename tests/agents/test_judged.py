@@ -71,20 +71,6 @@ def test_a_tool_round_passes(scene: Scene, player: Player) -> None:
 
 
 @by_all
-def test_a_refused_delete_is_shown_in_full(scene: Scene, player: Player) -> None:
-    """Nothing is deleted; the person reads who refused and why; the agent ends well and does not try again."""
-    scene.rules(NO_DELETES)
-
-    ran = scene.run(player, "tidy up", [Reply(Text("Tidying."), player.runs("rm -rf build"))])
-
-    name = player.runs("").name
-    assert (ran.code, len(ran.turns)) == (0, 1), ran.out
-    assert f"[interpose] {name} {REFUSED_DELETE}" in ran.out
-    assert (scene.work / "build").is_dir()
-    assert ran.outcomes("tool.call") == [("shell", "refused")]
-
-
-@by_all
 def test_a_refused_call_leaves_its_neighbours(scene: Scene, player: Player) -> None:
     """Of two calls in one reply one is refused and the other runs; the model reads both in a history that holds."""
     scene.rules(NO_DELETES)
@@ -97,9 +83,10 @@ def test_a_refused_call_leaves_its_neighbours(scene: Scene, player: Player) -> N
 
     assert (ran.code, len(ran.turns)) == (0, 2), ran.out
     second = ran.turns[1].body.decode()
-    assert REFUSED_DELETE in second
+    assert f"[interpose] {player.runs('').name} {REFUSED_DELETE}" in ran.out
+    assert second.count(REFUSED_DELETE) == 1
     assert "the notes of the test" in second
-    assert "rm -rf build" not in second
+    assert "[interpose]" not in second
     assert ran.outcomes("tool.call") == [("shell", "refused"), ("shell", "allowed")]
 
 
@@ -108,9 +95,11 @@ def test_a_read_is_refused_by_its_path(scene: Scene, player: Player) -> None:
     """The agent's own read tool and a shell that reads are the same to a rule; the secret reaches nobody."""
     scene.rules(NO_DELETES)
 
-    ran = scene.run(player, "read it", [Reply(player.reads(scene.work / ".env"), player.runs("cat ./build/../.env"))])
+    reads = Reply(player.reads(scene.work / ".env"), player.runs("cat ./build/../.env"))
 
-    assert (ran.code, len(ran.turns)) == (0, 1), ran.out
+    ran = scene.run(player, "read it", [reads, Reply(Text("Then not."))])
+
+    assert (ran.code, len(ran.turns)) == (0, 2), ran.out
     assert ran.out.count(REFUSED_READ) >= 1
     assert "sesame" not in ran.out
     assert ran.outcomes("tool.call") == [("read", "refused"), ("shell", "refused")]
@@ -143,21 +132,3 @@ def test_the_providers_error_is_shown_once(scene: Scene, player: Player) -> None
     assert len(ran.turns) == 1
     # A request for a title may run beside it and end later.
     assert [record.data["status"] for record in ran.records if record.step == "request"].count(403) == 1
-
-
-@by_some
-def test_a_conversation_that_goes_on_remembers_the_refusal(scene: Scene, player: Player) -> None:
-    """Continued in a new launch, the agent sends a history that the provider takes, and the model reads the refusal."""
-    scene.rules(NO_DELETES)
-    scene.run(
-        player, "tidy up", [Reply(player.runs("cat notes.txt")), Reply(Text("Now."), player.runs("rm -rf build"))]
-    )
-
-    ran = scene.run(player.again(), "why?", [Reply(Text("It was refused."))])
-
-    assert (ran.code, len(ran.turns)) == (0, 1), ran.out
-    assert "It was refused." in ran.out
-    told = ran.turns[0].body.decode()
-    assert told.count(REFUSED_DELETE) == 1
-    assert "the notes of the test" in told
-    assert "rm -rf build" not in told

@@ -69,6 +69,7 @@ def test_how_long_a_person_has_may_come_from_the_environment(folders: Folders) -
         ("[upstreams.openai]\nretries = 99\n", "upstreams.openai.retries"),
         ('[upstreams.openai]\nbase_url = "https://user@x"\n', "upstreams.openai.base_url"),
         ('[gateway]\nunjudged_paths = "maybe"\n', "gateway.unjudged_paths"),
+        ('[gateway]\non_refusal = "maybe"\n', "gateway.on_refusal"),
         ("[gateway]\nworkers = 0\n", "gateway.workers"),
         ("[gateway]\nbody_timeout_s = 0\n", "gateway.body_timeout_s"),
         ("[gateway]\nask_timeout_s = 0\n", "gateway.ask_timeout_s"),

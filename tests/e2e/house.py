@@ -30,7 +30,11 @@ def no_rm(point: Point) -> Verdict:
 
 
 class House:
-    """A gateway between the SDKs and a scripted upstream."""
+    """A gateway between the SDKs and a scripted upstream.
+
+    A refusal is told to the person and ends the reply, unless `on_refusal` says otherwise: a script then has an entry
+    for each request of the client's.
+    """
 
     def __init__(
         self,
@@ -47,7 +51,7 @@ class House:
         self.journal = MemoryJournal()
         self.launches = FakeLaunches()
         self.upstream = ScriptedUpstream(script, strict=strict)
-        self._settings = settings
+        self._settings = {"on_refusal": "tell", **settings}
         self._stack = ExitStack()
 
     def __enter__(self) -> "House":

@@ -33,6 +33,8 @@ class Talker:
         self.url = url
         self.stream = stream
         self.history: list[Any] = []
+        self.more: Mapping[str, Any] = {}
+        """Members of the body beside the usual ones."""
         self.raw = b""
 
     def says(self, text: str) -> Said:
@@ -66,7 +68,7 @@ class Talker:
         connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=10)
         try:
             headers = {"content-type": "application/json", "x-session-id": "one"}
-            connection.request("POST", address.path + self.path, json.dumps(self.body()), headers)
+            connection.request("POST", address.path + self.path, json.dumps({**self.body(), **self.more}), headers)
             response = connection.getresponse()
             self.raw = response.read()
             assert response.status == 200, self.raw

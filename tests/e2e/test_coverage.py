@@ -78,12 +78,15 @@ def test_what_was_seen_is_told_by_mount_and_agent(tmp_path: Path, environ: dict[
     seen = {(row["mount"], row["agent"]): row["stages"] for row in machines["seen"]}
     assert seen == {
         ("process", "billing-bot"): {"tool.call": 5, "tool.result": 5},
-        ("wire", "claude-code"): {"turn.start": 1},
+        ("wire", "claude-code"): {"turn.start": 1, "turn.end": 1},
     }
     assert [(row["api"], row["requests"]) for row in machines["unjudged"]] == [("anthropic", 1)]
     assert machines["opaque"] == {"python": 2, "make": 1, "./deploy.sh": 1}
     waiting = {(row["handler"], row["hook"]) for row in machines["waiting"]}
-    assert {("nudge.skill-suggestion-wait", "turn_end"), ("assessor.finish-contract", "turn_end")} <= waiting
+    assert ("assessor.tool-prose-loop", "turn_end") in waiting
+    assert [(row["agent"], row["stages"]) for row in machines["unseen"]] == [
+        ("claude-code", ["tool.call", "tool.result", "compaction"])
+    ]
     assert all(hook in ("turn_end", "on_compaction") for _, hook in waiting)
     shown = ("billing-bot", "tool.call 5", "turn.start 1", "anthropic claude-code", "never seen", "python 2, make 1")
     for part in shown:
@@ -139,3 +142,22 @@ def test_commands_that_cannot_be_read_are_counted() -> None:
     names, unread = coverage.opaque()
 
     assert (dict(names), unread) == ({"make": 1}, 2)
+
+
+def test_what_nobody_can_look_into_is_counted() -> None:
+    """Tools of the provider's own, calls that cannot be read, and WebSockets, each by agent, from the journal."""
+    coverage = Coverage()
+    offered = "was offered web_search, which runs at the provider and is not judged"
+    coverage.take(Record(1.0, "a", "skipped", agent="codex", outcome="unseen", reason=offered))
+    coverage.take(Record(2.0, "b", "failed", agent="codex", outcome="failed", data={"status": 426}))
+    coverage.take(Record(3.0, "b", "failed", agent="codex", outcome="failed", data={"status": 426}))
+    problem = {"problem": "a program that calls tools, which interpose cannot read"}
+    coverage.take(Record(4.0, "c", "verdict", stage="tool.call", wire_name="exec", agent="codex", data=problem))
+
+    rows = [(row.what, row.times) for row in coverage.blind.values()]
+
+    assert rows == [
+        (offered, 1),
+        ("tried a WebSocket, was refused, and went on without", 2),
+        ("called exec: a program that calls tools, which interpose cannot read", 1),
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnStart
+from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Refusal, Reminder, Verdict
 from interpose.testing.fakes import allow, refuse
 from interpose.testing.upstream import Reply, Step, Text, Thinking, ToolUse
@@ -62,12 +62,15 @@ VERDICTS = [
     ("tool.call", "Bash", {"command": "ls"}),
     ("tool.result", "Bash", {"command": "ls"}, "a.txt"),
     ("tool.call", "Bash", {"command": "rm -rf build"}),
+    ("turn.end", ""),
     ("turn.start", "go on"),
     ("tool.call", "Read", {"path": ".env"}),
     ("tool.call", "Bash", {"command": "git push"}),
     ("tool.result", "Read", {"path": ".env"}, "sesame"),
     ("tool.result", "Bash", {"command": "git push --dry-run"}, "pushed"),
+    ("turn.end", "Done."),
     ("turn.start", "thanks"),
+    ("turn.end", "You are welcome."),
 ]
 
 
@@ -92,6 +95,8 @@ def summary(point: Point) -> tuple[Any, ...]:
             return point.stage, point.tool_name, dict(point.arguments)
         case ToolResult():
             return point.stage, point.tool_name, dict(point.arguments), point.output
+        case TurnEnd():
+            return point.stage, point.text
         case _:
             return (point.stage,)
 

@@ -74,12 +74,15 @@ def test_memory_is_bounded() -> None:
     assert sorted(ledger.edited_positions) == [2, 3]
     assert ledger.turn_edit(0, "d") is None
 
-    sessions = Ledger(sessions=2)
-    first = sessions.session("l1", "s1")
-    assert sessions.session("l1", "s1") is first
-    assert sessions.session("l2", "s1") is not first
-    assert sessions.session(None, "s1") is not first
-    assert sessions.session("l1", "s1") is not first
+    async def sessions() -> None:
+        ledger = Ledger(sessions=2)
+        first = await ledger.session("l1", "s1")
+        assert await ledger.session("l1", "s1") is first
+        assert await ledger.session("l2", "s1") is not first
+        assert await ledger.session("", "s1") is not first
+        assert await ledger.session("l1", "s1") is not first
+
+    asyncio.run(sessions())
 
 
 def test_calls_without_an_id_are_not_remembered() -> None:

@@ -32,6 +32,25 @@ class GivenEdits:
         """The positions given."""
         return list(self.turns)
 
+    restores = False
+    changed_calls: tuple[str, ...] = ()
+
+    def lines(self, root: str) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def mark(self, root: str, line: str, nth: int) -> None:
+        """None."""
+        return
+
+    def original(self, call_id: str) -> None:
+        """None."""
+        return
+
+    def resumed(self, response_id: str) -> None:
+        """None."""
+        return
+
     def result_edit(self, call_id: str, digest: str) -> ResultEdit | None:
         """The edit given."""
         return self.results.get(call_id)

@@ -13,9 +13,11 @@ from interpose.assembly.settings import LOOPBACK, Settings, load_settings
 from interpose.assembly.upstreams import targets
 from interpose.assembly.workspaces import Parts, Workspaces
 from interpose.contracts.handlers import ShapeHandler
+from interpose.contracts.journal import Record
 from interpose.contracts.ports import Approvals, Journal
 from interpose.gateway.app import Gateway
 from interpose.gateway.metrics import MeteredJournal, Metrics
+from interpose.gateway.sessions import SqliteLedgers
 from interpose.gateway.settings import LOOPBACK_HOSTS, GatewaySettings, Upstreams
 from interpose.gateway.tracing import open_tracing
 from interpose.guards.loop import LOOP_ID
@@ -23,6 +25,7 @@ from interpose.guards.protection import SqliteProtectionStore
 from interpose.journal.fanout import Relay
 from interpose.journal.sqlite import SqliteJournal
 from interpose.kernel.clock import SystemClock
+from interpose.kernel.ids import random_id
 from interpose.launch.pause import SqlitePause
 from interpose.launch.store import SqliteLaunches
 from interpose.trust.approvals import SqliteApprovals
@@ -41,6 +44,7 @@ class Runtime:
     pause: SqlitePause
     protection: SqliteProtectionStore
     approvals: SqliteApprovals
+    ledgers: SqliteLedgers
     shapes: Shapes
     workspaces: Workspaces
     metrics: Metrics
@@ -78,6 +82,7 @@ class Runtime:
         pause = SqlitePause(folders.state_db, clock=clock)
         protection = SqliteProtectionStore(folders.state_db)
         approvals = SqliteApprovals(folders.state_db, clock=clock, journal=journal)
+        ledgers = SqliteLedgers(folders.state_db, clock=clock, lost=_Lost(journal, clock))
         off = frozenset(settings.file.guards.off) | (frozenset() if watch_loops else {LOOP_ID})
         lineup = agents_lineup(folders, protection, journal, clock, off=off)
         parts = Parts(
@@ -100,6 +105,7 @@ class Runtime:
             pause,
             protection,
             approvals,
+            ledgers,
             parts.shapes,
             Workspaces(parts),
             metrics,
@@ -121,11 +127,13 @@ class Runtime:
             clock=self.clock,
             metrics=self.metrics,
             tracing=open_tracing() if self.settings.file.gateway.traces else None,
+            ledgers=self.ledgers,
         )
 
     def close(self) -> None:
         """Withdraws what waits for a person, commits what was journalled, and closes the files. Idempotent."""
         self.approvals.close()
+        self.ledgers.close()
         self.stored.close()
         self.launches.close()
         self.pause.close()
@@ -138,6 +146,17 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """Journals that a part of a session's history is not kept for the next process."""
+
+    journal: Journal
+    clock: SystemClock
+
+    def __call__(self, reason: str) -> None:
+        self.journal.write(Record(self.clock.now(), random_id("a"), "problem", outcome="failed", reason=reason))
 
 
 def gateway_settings(settings: Settings, *, host: str, environ: Mapping[str, str] = os.environ) -> GatewaySettings:
@@ -155,6 +174,7 @@ def gateway_settings(settings: Settings, *, host: str, environ: Mapping[str, str
         demands_token=not is_local,
         allowed_hosts=LOOPBACK_HOSTS if is_local else None,
         unjudged_paths="refuse" if section.unjudged_paths == "refuse" else "pass",
+        on_refusal="tell" if section.on_refusal == "tell" else "continue",
         body_bytes=section.body_bytes,
         body_timeout_s=section.body_timeout_s,
         streams_max=section.streams_max,

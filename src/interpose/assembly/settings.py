@@ -26,6 +26,7 @@ class GatewaySection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     port: int = DEFAULT_PORT
     workers: int = 1
     unjudged_paths: str = "pass"
+    on_refusal: str = "continue"
     body_bytes: int = 32 * 1024 * 1024
     body_timeout_s: float = 120.0
     streams_max: int = 1_000
@@ -182,6 +183,8 @@ def _check_gateway(gateway: GatewaySection, origins: Mapping[str, str]) -> None:
         raise wrong("workers", f"{gateway.workers} is no number of workers", "1 to 64")
     if gateway.unjudged_paths not in ("pass", "refuse"):
         raise wrong("unjudged_paths", f"{gateway.unjudged_paths!r} is not possible", 'use "pass" or "refuse"')
+    if gateway.on_refusal not in ("continue", "tell"):
+        raise wrong("on_refusal", f"{gateway.on_refusal!r} is not possible", 'use "continue" or "tell"')
     for key in ("body_bytes", "body_timeout_s", "streams_max"):
         if getattr(gateway, key) <= 0:
             raise wrong(key, f"{getattr(gateway, key)} is not more than nothing", "give a number above 0")

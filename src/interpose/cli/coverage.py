@@ -32,6 +32,8 @@ HOOK_OF: Final[Mapping[str, Hook]] = {
     "compaction": "on_compaction",
 }
 OPAQUE_SHOWN: Final = 12
+UPGRADE_REFUSED: Final = 426
+"""The status of a request for a WebSocket."""
 _CUT: Final = " characters left out) …"
 
 
@@ -59,6 +61,17 @@ class Unjudged:
     requests: int = 0
 
 
+@dataclass(slots=True)
+class Blind:
+    """Something that one agent used or was offered, and that nobody can look into; `what` is told to people."""
+
+    agent: str
+    what: str
+    since: float
+    until: float = 0.0
+    times: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A handler and what no mount has told it at one of its hooks; no `keys`: the hook itself was never seen."""
@@ -74,6 +87,7 @@ class Coverage:
 
     seen: dict[tuple[str, str, str], Seen] = field(default_factory=dict)
     unjudged: dict[tuple[str, str], Unjudged] = field(default_factory=dict)
+    blind: dict[tuple[str, str], Blind] = field(default_factory=dict)
     facts: dict[Hook, set[str]] = field(default_factory=dict)
     commands: Counter[str] = field(default_factory=Counter)
 
@@ -87,8 +101,20 @@ class Coverage:
                 row = self.unjudged.setdefault((api, record.agent), Unjudged(api, record.agent, record.at))
                 row.requests += 1
                 row.until = record.at
+            case "skipped" if record.outcome == "unseen":
+                self._take_blind(record, record.reason)
+            case "failed" if record.data.get("status") == UPGRADE_REFUSED:
+                self._take_blind(record, "tried a WebSocket, was refused, and went on without")
             case _:
                 pass
+
+    def unseen(self) -> list[tuple[Seen, tuple[str, ...]]]:
+        """The agents on the wire, with the stages that none of their traffic has shown so far."""
+        return [
+            (row, missing)
+            for row in self.seen.values()
+            if row.mount == "wire" and (missing := tuple(stage for stage in HOOK_OF if not row.stages.get(stage)))
+        ]
 
     def waiting(self, registrations: Sequence[Registration]) -> list[Waiting]:
         """The handlers that cannot do all their work with what was told so far, hook by hook."""
@@ -117,6 +143,11 @@ class Coverage:
                     names[name] += times
         return names, unread
 
+    def _take_blind(self, record: Record, what: str) -> None:
+        row = self.blind.setdefault((record.agent, what), Blind(record.agent, what, record.at))
+        row.times += 1
+        row.until = record.at
+
     def _take_verdict(self, record: Record) -> None:
         key = (record.mount, record.agent, record.workspace)
         row = self.seen.setdefault(key, Seen(*key, since=record.at))
@@ -127,6 +158,8 @@ class Coverage:
         row.stages[record.stage] = row.stages.get(record.stage, 0) + 1
         if record.stage in HOOK_OF:
             self.facts.setdefault(HOOK_OF[record.stage], set()).update(record.data.get("facts", ()))
+        if record.stage == "tool.call" and record.data.get("problem"):
+            self._take_blind(record, f"called {record.wire_name or record.tool}: {record.data['problem']}")
         if record.stage == "tool.call" and record.tool == "shell":
             command = _mapping(record.data.get("input")).get("command")
             if isinstance(command, str):
@@ -136,7 +169,7 @@ class Coverage:
 @click.command("coverage")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for machines.")
 def coverage_command(*, as_json: bool) -> None:
-    """What was seen here, what passed unjudged, which handlers wait, which programs are known by name only."""
+    """What was seen here, what was not and cannot be, which handlers wait, which programs are known by name only."""
     root = canonical_root(Path.cwd())
     with Runtime.open() as runtime:
         registrations = runtime.workspaces.policy(root).engine.registrations()
@@ -152,7 +185,7 @@ def survey(reader: JournalReader, root: str) -> Coverage:
     """What the journal tells of the workspace at `root`, and of traffic that belongs to none."""
     coverage = Coverage()
     for workspace in (root, ""):
-        for step in ("verdict", "not_judged_yet", "skipped"):
+        for step in ("verdict", "not_judged_yet", "skipped", "failed"):
             for record in _each(reader, Filter(workspace=workspace, step=step)):
                 coverage.take(record)
     return coverage
@@ -176,6 +209,8 @@ def _as_json(root: str, coverage: Coverage, registrations: Sequence[Registration
         "workspace": root,
         "seen": [asdict(row) for row in coverage.seen.values()],
         "unjudged": [asdict(row) for row in coverage.unjudged.values()],
+        "blind": [asdict(row) for row in coverage.blind.values()],
+        "unseen": [{"agent": row.agent, "stages": missing} for row, missing in coverage.unseen()],
         "waiting": [asdict(row) for row in coverage.waiting(registrations)],
         "opaque": dict(names.most_common()),
         "unread_commands": unread,
@@ -200,8 +235,19 @@ def _show(root: str, coverage: Coverage, registrations: Sequence[Registration]) 
         _row(f"{row.api} {row.agent}".rstrip(), f"{row.requests} requests, last {_day(row.until)}")
     if not coverage.unjudged:
         _row("", "nothing")
+    _show_blind(coverage)
     _show_waiting(coverage, registrations)
     _show_opaque(coverage)
+
+
+def _show_blind(coverage: Coverage) -> None:
+    _heading("could not be looked into")
+    for row in coverage.blind.values():
+        _row(row.agent or "(unnamed)", f"{row.what} ({row.times}, last {_day(row.until)})")
+    for seen, missing in coverage.unseen():
+        _row(seen.agent or "(unnamed)", f"never seen on the wire so far: {', '.join(missing)}")
+    if not coverage.blind and not coverage.unseen():
+        _row("", "nothing")
 
 
 def _show_waiting(coverage: Coverage, registrations: Sequence[Registration]) -> None:

@@ -5,12 +5,12 @@ it yields bytes as soon as they may leave.
 Knows: the common vocabulary. Does not know: any API's shape.
 """
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from interpose.contracts.errors import MisuseError
-from interpose.contracts.json import JsonObject
+from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import ToolChoice, Verdict
 from interpose.contracts.wording import framed
 
@@ -45,9 +45,49 @@ class Dropped:
     reason: str
 
 
-Step: TypeAlias = bytes | ProposedCall | Dropped
-Steps: TypeAlias = Generator[Step, Verdict | None, None]
-"""Bytes leave at once; a ProposedCall is answered with its verdict; a Dropped is for the journal."""
+@dataclass(frozen=True, slots=True)
+class RefusedCall:
+    """A call that was refused: the line that was told in its place, and the call as the API's history has it."""
+
+    call: ProposedCall
+    line: str
+    entry: Json
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOver:
+    """One reply of the model is complete, and its end has not left yet.
+
+    Attributes:
+        raw: the bytes as the upstream sent them, calls that were refused among them; "" when they were too many.
+        refused: the calls that were refused, in order.
+        released: how many calls the agent is going to run.
+        stop_reason: the API's word for why the model stopped, or None.
+        is_natural: whether the model stopped by itself, behind its last refused call where there is one, so that its
+            history can go on from here.
+    """
+
+    raw: bytes
+    refused: tuple[RefusedCall, ...]
+    released: int
+    stop_reason: str | None
+    is_natural: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """Another reply of the model follows within the client's one. `note` is told to the client ahead of it."""
+
+    note: str = ""
+
+
+Step: TypeAlias = bytes | ProposedCall | Dropped | RoundOver
+Answer: TypeAlias = Verdict | Onward | None
+Steps: TypeAlias = Generator[Step, Answer, None]
+"""Bytes leave at once; a ProposedCall is answered with its verdict; a Dropped is for the journal.
+
+A RoundOver is answered with Onward, and then the next bytes are those of another reply, or with None: the end leaves.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +140,47 @@ class ResultEdit:
 
 @dataclass(frozen=True, slots=True)
 class TurnEdit:
-    """What is written before one prompt, in every request that carries it; `refusal` stops the turn instead."""
+    """What is written into one prompt, in every request that carries it; `refusal` stops the turn instead.
+
+    `replacement` stands in the place of the prompt, `reminder` before either.
+    """
 
     reminder: str = ""
     refusal: str | None = None
     tool_choice: ToolChoice | None = None
+    replacement: str | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether the prompt stays as it is."""
-        return not self.reminder
+        return not self.reminder and self.replacement is None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What the model's history has where the client's has a line of ours.
+
+    Attributes:
+        entry: the call that was refused, in the form of the API's history; None for a nudge.
+        answer: the call's result as the model is told it, or the nudge.
+        ends_round: whether the model's reply ended here, and another one follows in the same reply of the client's.
+    """
+
+    entry: Json
+    answer: str
+    ends_round: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """How a conversation goes on that the provider keeps under a response's id.
+
+    `response_id` is the provider's last one within the client's reply; `owed` are refused calls that it still waits
+    for the results of.
+    """
+
+    response_id: str
+    owed: tuple[Mark, ...] = ()
 
 
 class Edits(Protocol):
@@ -133,6 +204,32 @@ class Edits(Protocol):
         """The edit of this very prompt, or None."""
         ...
 
+    @property
+    def restores(self) -> bool:
+        """Whether anything of the model's history may differ from what the client has of it."""
+        ...
+
+    def lines(self, root: str) -> Collection[str]:
+        """Our lines that stand for something in the conversation `root`, longest first."""
+        ...
+
+    def mark(self, root: str, line: str, nth: int) -> Mark | None:
+        """What the `nth` such line in the conversation stands for (counted from 0), or None."""
+        ...
+
+    def original(self, call_id: str) -> JsonObject | None:
+        """The arguments that the model gave a call whose arguments were changed for the agent, or None."""
+        ...
+
+    @property
+    def changed_calls(self) -> Collection[str]:
+        """The ids of calls whose arguments were changed for the agent."""
+        ...
+
+    def resumed(self, response_id: str) -> Resumed | None:
+        """What a response's id, as the client knows it, leads to at the provider; None when it is just that."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
@@ -146,8 +243,32 @@ class RequestView(Protocol):
     """A request body that has been read."""
 
     @property
+    def body(self) -> bytes:
+        """The bytes that were read."""
+        ...
+
+    @property
     def model(self) -> str | None:
         """The model's name as the agent gave it."""
+        ...
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the body asks for a stream; Gemini asks by its path."""
+        ...
+
+    @property
+    def root(self) -> str:
+        """The same for all requests of one conversation, however long; several may share a session."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """How many messages or items the history has."""
+        ...
+
+    def occurrences(self, line: str) -> int:
+        """How often the model's part of the history, as the client tells it, has this line."""
         ...
 
     @property
@@ -165,6 +286,11 @@ class RequestView(Protocol):
         """The tool results that the model has not seen."""
         ...
 
+    @property
+    def tools(self) -> Sequence[Json]:
+        """The tools that the model is offered, as the API writes them; none where they cannot be read."""
+        ...
+
     def tool_names(self) -> tuple[str, ...]:
         """The tools that the model is offered, as the agent calls them; those that cannot be read are left out."""
         ...
@@ -175,16 +301,20 @@ class RequestView(Protocol):
 
 
 class ReplyStream(Protocol):
-    """A streamed reply, event by event. Not for several threads."""
+    """One reply for the client, made of one or more replies of the model. Not for several threads."""
 
     def feed(self, data: bytes) -> Steps:
         """What `data` makes possible. Raises EventTooLong when an event does not end, and Unreadable when one that
         matters can be read in two ways; what stood before it has been yielded.
+
+        After a RoundOver that was answered with Onward the rest of `data` is the former reply's, and nobody's.
         """
         ...
 
     def finish(self, fault: str | None = None) -> Steps:
-        """The end of the stream; `fault` is what the upstream died of. Held calls are dropped, the client is told."""
+        """The end of the model's bytes; `fault` is what the upstream died of. Held calls are dropped, the client is
+        told. Raises Unreadable for a whole reply that cannot be read.
+        """
         ...
 
 
@@ -205,17 +335,47 @@ class Codec(Protocol):
         """The request. Raises Unreadable when it is not JSON or not of this API."""
         ...
 
-    def reply(self, body: bytes) -> Steps:
-        """A whole reply; its last step is the body for the client. Raises Unreadable when it is not JSON."""
+    def whole(self) -> ReplyStream:
+        """A reader for one reply that is not streamed: the client's body leaves when it has finished."""
         ...
 
     def stream(self) -> ReplyStream:
         """A reader for one streamed reply."""
         ...
 
+    def collected(self, raw: bytes) -> JsonObject | None:
+        """The whole reply that a stream's bytes add up to; None when that cannot be told for sure."""
+        ...
 
-def answered(verdict: Verdict | None) -> Verdict:
+    def spoken(self, raw: bytes) -> str:
+        """What a streamed reply tells the person, from its bytes; quick, since every final answer is asked for."""
+        ...
+
+    def as_stream(self, reply: JsonObject) -> bytes:
+        """A whole reply as the API streams it."""
+        ...
+
+    def said(self, text: str, model: str | None) -> JsonObject:
+        """A whole reply in which the model says `text` and is done."""
+        ...
+
+    def final_text(self, reply: JsonObject) -> str:
+        """What a whole reply tells the person."""
+        ...
+
+    def onward(
+        self, sent: bytes, reply: JsonObject, answers: Sequence[tuple[RefusedCall, str]], nudge: str | None
+    ) -> bytes | None:
+        """The next request within one reply of the client's: the body that was `sent`, the model's `reply`, and then
+        the result of each refused call, or a message of the person's with the nudge.
+
+        None when no history can be made of them that the API takes. The same in each later request, see `Edits.mark`.
+        """
+        ...
+
+
+def answered(answer: Answer) -> Verdict:
     """The verdict that a generator was sent. Raises MisuseError when it was driven without one."""
-    if verdict is None:
+    if not isinstance(answer, Verdict):
         raise MisuseError("a proposed call must be answered with a verdict: use generator.send(verdict)")
-    return verdict
+    return answer

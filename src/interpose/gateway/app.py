@@ -19,12 +19,13 @@ from interpose.gateway.chat import ChatCodec
 from interpose.gateway.exchange import Exchange
 from interpose.gateway.faults import error_body
 from interpose.gateway.gemini import GeminiCodec
-from interpose.gateway.ledger import Ledger
+from interpose.gateway.identity import identity_of
+from interpose.gateway.ledger import Ledger, LedgerStore
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
 from interpose.gateway.paths import decoded_path, oddity_of, plain_front, raw_path_of
 from interpose.gateway.policies import Policies
 from interpose.gateway.responses import ResponsesCodec
-from interpose.gateway.routes import Headers, Route, agent_of, route_of, session_of, split_launch
+from interpose.gateway.routes import Headers, Route, agent_of, route_of, split_launch
 from interpose.gateway.settings import PROVIDERS, GatewaySettings
 from interpose.gateway.tracing import NoTracing, Tracing
 from interpose.gateway.upstream import Upstream, joined_url
@@ -55,7 +56,9 @@ class Gateway:
         clock: Clock,
         metrics: Metrics | None = None,
         tracing: Tracing | None = None,
+        ledgers: LedgerStore | None = None,
     ) -> None:
+        """`ledgers` keep what edits histories for the next process; without them it ends with this one."""
         self._metrics = metrics or Metrics()
         self._admission = Admission(settings, launches)
         self._open = 0
@@ -65,7 +68,7 @@ class Gateway:
             journal=journal,
             clock=clock,
             upstream=Upstream(trust_env=settings.proxies_from_environment),
-            ledger=Ledger(),
+            ledger=Ledger(ledgers),
             codecs={codec.api: codec for codec in (AnthropicCodec(), ChatCodec(), ResponsesCodec(), GeminiCodec())},
             tracing=tracing or NoTracing(),
         )
@@ -117,7 +120,7 @@ class Gateway:
             await self._refuse(outgoing, route.api, busy)
             return
 
-        session = session_of(headers) or (launch.session if launch else "") or random_id("s", 12)
+        identity = identity_of(headers, launch)
         visit = Visit(
             action=random_id("r", 10),
             route=route,
@@ -125,10 +128,10 @@ class Gateway:
             raw_path=raw_path,
             query=admitted.query,
             headers=admitted.headers,
-            session=session,
+            identity=identity,
             launch=launch,
             agent=agent,
-            span=self._parts.tracing.started(route, headers, session),
+            span=self._parts.tracing.started(route, headers, identity.session),
         )
         incoming = Incoming(receive, settings.body_timeout_s, scope.get("extensions", {}).get(GONE))
         self._open += 1

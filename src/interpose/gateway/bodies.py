@@ -4,7 +4,7 @@ Knows: how to take a JSON object apart into raw members and back, how contents o
 Does not know: any API's shape.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -124,6 +124,19 @@ def raw_text(text: str) -> msgspec.Raw:
 def last_assistant(roles: list[str]) -> int:
     """The position of the model's last message; -1 when it said nothing yet."""
     return max((position for position, role in enumerate(roles) if role == "assistant"), default=-1)
+
+
+def root_of(messages: Sequence[bytes], roles: Sequence[str]) -> str:
+    """The same for all requests of one conversation: what the person said first, wherever marks of a cache stand."""
+    first = next((message for message, role in zip(messages, roles, strict=True) if role == "user"), b"")
+    if not first:
+        return ""
+    return content_digest(value_of(open_object(msgspec.Raw(first)).get("content")))
+
+
+def is_same(new: Sequence[object], old: Sequence[object]) -> bool:
+    """Whether the two lists hold the very same objects."""
+    return len(new) == len(old) and all(one is other for one, other in zip(new, old, strict=True))
 
 
 def spoken(roles: list[str]) -> int:

@@ -7,16 +7,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import Codec, Dropped, ProposedCall, Steps
+from interpose.gateway.api import Answer, Codec, Dropped, Onward, ProposedCall, RoundOver, Steps
 
 
 @dataclass(slots=True)
 class Driven:
-    """What came out, in the order it left, what was asked, and what was dropped."""
+    """What came out, in the order it left, what was asked and dropped, and each reply of the model that was over.
+
+    `onward` tells which of them is followed by another one; none is where it is left out.
+    """
 
     writes: list[bytes] = field(default_factory=list)
     asked: list[ProposedCall] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
+    over: list[RoundOver] = field(default_factory=list)
+    onward: Callable[[RoundOver], Onward | None] | None = None
 
     @property
     def body(self) -> bytes:
@@ -25,7 +30,7 @@ class Driven:
 
     def drive(self, steps: Steps, judge: Callable[[ProposedCall], Verdict]) -> None:
         """Runs `steps` to their end, asking `judge`."""
-        answer: Verdict | None = None
+        answer: Answer = None
         while True:
             try:
                 step = steps.send(answer)
@@ -38,6 +43,9 @@ class Driven:
                 case ProposedCall():
                     self.asked.append(step)
                     answer = judge(step)
+                case RoundOver():
+                    self.over.append(step)
+                    answer = self.onward(step) if self.onward is not None else None
                 case Dropped():
                     self.dropped.append(step)
 
@@ -57,5 +65,7 @@ def drive_stream(
 def drive_reply(codec: Codec, body: bytes, judge: Callable[[ProposedCall], Verdict]) -> Driven:
     """A whole reply. Raises Unreadable when it is not JSON."""
     driven = Driven()
-    driven.drive(codec.reply(body), judge)
+    reader = codec.whole()
+    driven.drive(reader.feed(body), judge)
+    driven.drive(reader.finish(), judge)
     return driven

@@ -5,21 +5,28 @@ Knows: the order of the steps and what each fault is told as. Does not know: any
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 
 from interpose.contracts.stages import Context
-from interpose.contracts.verdict import ToolChoice
+from interpose.contracts.verdict import Refusal, ToolChoice
 from interpose.gateway.api import Codec, RequestView, Unreadable
 from interpose.gateway.asgi import BodyTooSlow, HeaderList, Incoming, Outgoing, unless_gone
+from interpose.gateway.blind import hosted_tools
 from interpose.gateway.bodies import model_of
 from interpose.gateway.credentials import with_key
 from interpose.gateway.encodings import UndecodableError, decoded
 from interpose.gateway.judging import Judging
+from interpose.gateway.ledger import SessionLedger
 from interpose.gateway.replying import Replying
+from interpose.gateway.rounds import Rounds
 from interpose.gateway.settings import PROVIDERS, Target
+from interpose.gateway.shaping import Shaping
 from interpose.gateway.upstream import Question, UpstreamDown, UpstreamReply, joined_url, passed_on
 from interpose.gateway.visit import Parts, Teller, Visit
+from interpose.gateway.wording import refusal_line
 from interpose.kernel.ids import derived_id
+from interpose.wire.jsonbytes import write_json
 
 CLIENT_GONE = 499
 """The status in the journal of a request whose client hung up before it got one."""
@@ -120,15 +127,23 @@ class Exchange:
         if request is None:
             return
         judging = await self._judging(request)
+        if judging.policy.wants("llm.request"):
+            shaped = await self._shaped(request, judging)
+            if shaped is None:
+                return
+            request, judging = shaped, await self._judging(shaped)
         turn, wanted = await judging.news(request)
+        if request.turn is not None:
+            self._note_hosted(request, judging)
         if turn.refusal is not None:
-            await self._teller.fail(400, turn.refusal, outcome="refused")
+            await self._say(request, turn.refusal)
             return
         target = self._target(request.model)
         question = await self._question(target, self._rewritten(request, judging, wanted), self._judged_headers())
         if question is None:
             return
-        async with self.parts.upstream.ask(question) as reply:
+        async with AsyncExitStack() as upstreams:
+            reply = await upstreams.enter_async_context(self.parts.upstream.ask(question))
             if isinstance(reply, UpstreamDown):
                 await self._teller.upstream_down(target, reply)
                 return
@@ -139,7 +154,53 @@ class Exchange:
                 message = f"interpose cannot read the upstream's reply: its content-encoding is {reply.encoding!r}"
                 await self._teller.fail(502, message)
                 return
-            await Replying(self._teller, self._codec, judging, target, reply).run()
+            rounds = self._rounds(request, judging, question, upstreams)
+            shaping = Shaping(self._codec, judging)
+            await Replying(self._teller, self._codec, judging, target, reply, rounds, shaping).run()
+
+    async def _shaped(self, request: RequestView, judging: Judging) -> RequestView | None:
+        """The request as handlers leave it; None when the client has been told why it is not sent."""
+        body = await Shaping(self._codec, judging).request(request.body)
+        if isinstance(body, Refusal):
+            await self._teller.fail(400, refusal_line("the request", body), outcome="refused")
+            return None
+        if body is request.body:
+            return request
+        try:
+            return self._codec.read(body)
+        except Unreadable as error:
+            await self._teller.fail(500, f"a handler made a request of it that cannot be read: {error}")
+            return None
+
+    def _rounds(self, request: RequestView, judging: Judging, question: Question, upstreams: AsyncExitStack) -> Rounds:
+        async def ask(body: bytes) -> UpstreamReply | UpstreamDown:
+            return await upstreams.enter_async_context(self.parts.upstream.ask(replace(question, body=body)))
+
+        sent = question.body
+        return Rounds(
+            teller=self._teller,
+            codec=self._codec,
+            judging=judging,
+            request=request,
+            sent=sent if isinstance(sent, bytes) else b"",
+            ask=ask,
+            on_refusal=self.parts.settings.on_refusal,
+        )
+
+    async def _say(self, request: RequestView, text: str) -> None:
+        """Tells the person in the model's place, in a reply like any other, since no client shows every error once."""
+        said = self._codec.said(text, request.model or self.visit.route.model)
+        self._teller.record("failed", outcome="refused", reason=text, status=200)
+        is_streamed = request.is_streamed or b"streamGenerateContent" in self.visit.raw_path
+        if not is_streamed:
+            await self.outgoing.whole(200, [(b"content-type", b"application/json")], write_json(said))
+            return
+        if self._codec.streams_arrays and b"alt=sse" not in self.visit.query:
+            await self.outgoing.whole(200, [(b"content-type", b"application/json")], write_json([said]))
+            return
+        await self.outgoing.start(200, [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")])
+        await self.outgoing.write(self._codec.as_stream(said))
+        await self.outgoing.end()
 
     async def _body(self) -> bytes | None:
         """The request's body as it came; None when the client has been told why it is not taken."""
@@ -173,6 +234,8 @@ class Exchange:
         visit = self.visit
         policy = await self.parts.policies.of(visit.workspace)
         launch = visit.launch
+        identity = visit.identity
+        turn = identity.turn or request.turn_key
         context = Context(
             mount="wire",
             session=visit.session,
@@ -180,17 +243,43 @@ class Exchange:
             cwd=launch.cwd if launch else "",
             agent=visit.agent,
             launch=launch.id if launch else None,
-            turn=derived_id("t", visit.session, request.turn_key) if request.turn_key else None,
+            turn=derived_id("t", visit.session, turn) if turn else None,
             model=request.model or visit.route.model,
+            parent=identity.parent,
+            subagent=identity.subagent,
         )
-        ledger = self.parts.ledger.session(context.launch, visit.session)
-        return Judging(policy, context, ledger, self.parts.journal, self.parts.clock)
+        return Judging(
+            policy=policy,
+            context=context,
+            ledger=await self._ledger(context),
+            journal=self.parts.journal,
+            clock=self.parts.clock,
+            place=f"{request.turn_key}:{request.length}",
+            is_aside=identity.is_compaction,
+        )
+
+    async def _ledger(self, context: Context) -> SessionLedger:
+        ledger = await self.parts.ledger.session(context.workspace, context.session)
+        if ledger.restored:
+            reason = f"{ledger.restored} parts of this session's history are known from an earlier process"
+            self._teller.record("applied", outcome="restored", reason=reason)
+            ledger.restored = 0
+        return ledger
+
+    def _note_hosted(self, request: RequestView, judging: Judging) -> None:
+        for name in hosted_tools(self.visit.route.api, request.tools):
+            if judging.ledger.is_new(name):
+                reason = f"was offered {name}, which runs at the provider and is not judged"
+                self._teller.record("skipped", outcome="unseen", reason=reason)
 
     def _rewritten(self, request: RequestView, judging: Judging, wanted: ToolChoice | None) -> bytes:
         rewritten = request.rewritten(judging.ledger, wanted)
-        if wanted is not None and not rewritten.choice_applied:
-            reason = f"the request cannot be told to use tools so: {wanted.mode} {wanted.tool_name or ''}".rstrip()
-            self._teller.record("skipped", outcome="not_applicable", reason=reason)
+        if wanted is None or rewritten.choice_applied:
+            return rewritten.body
+        reason = f"the request cannot be told to use tools so: {wanted.mode} {wanted.tool_name or ''}".rstrip()
+        self._teller.record("skipped", outcome="not_applicable", reason=reason)
+        if judging.reminded_of_tool(request, wanted):
+            rewritten = request.rewritten(judging.ledger, wanted)
         return rewritten.body
 
     def _judged_headers(self) -> HeaderList:

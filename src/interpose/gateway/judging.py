@@ -10,13 +10,21 @@ from interpose.catalog.reading import canonical_name
 from interpose.contracts.effects import MetadataValue
 from interpose.contracts.journal import Record, Step
 from interpose.contracts.ports import Clock, Journal, Policy
-from interpose.contracts.stages import Context, Point, ToolCall, ToolResult, TurnStart
+from interpose.contracts.stages import Compaction, Context, LlmPoint, Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Refusal, ToolChoice, Verdict
-from interpose.contracts.wording import lines_in_front, withheld_text
+from interpose.contracts.wording import framed, lines_in_front, withheld_text
 from interpose.gateway.api import Dropped, NewResult, NewTurn, ProposedCall, RequestView, ResultEdit, TurnEdit
 from interpose.gateway.ledger import SessionLedger
-from interpose.gateway.wording import refusal_line, reminder_block, result_addition
+from interpose.gateway.wording import (
+    changed_line,
+    refusal_line,
+    reminded,
+    reminder_block,
+    required_line,
+    result_addition,
+)
 from interpose.kernel.boundary import fault_line, guarded_async
+from interpose.kernel.canonical import canonical_hash
 from interpose.kernel.ids import random_id
 
 UNKNOWN_TOOL = "unknown"
@@ -25,17 +33,26 @@ UNKNOWN_TOOL = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """The policy as one exchange sees it. Used by that exchange's task only."""
+    """The policy as one exchange sees it. Used by that exchange's task only.
+
+    `place` names where in its conversation the reply will stand; the same for a request that is sent again. `is_aside`
+    says that the request only shortens the history: it is no part of a turn.
+    """
 
     policy: Policy
     context: Context
     ledger: SessionLedger
     journal: Journal
     clock: Clock
+    place: str = ""
+    is_aside: bool = False
 
     async def news(self, request: RequestView) -> tuple[TurnEdit, ToolChoice | None]:
         """Judges what is new in the request, results first; what the newest turn and the tools are told."""
         wanted: ToolChoice | None = None
+        if self.is_aside:
+            await self._judge(Compaction(context=self.context))
+            return TurnEdit(), None
         for result in request.results:
             edit = await self.ledger.result_once(result, partial(self._result, result))
             wanted = edit.tool_choice or wanted
@@ -45,19 +62,55 @@ class Judging:
             wanted = turn.tool_choice or wanted
         return turn, self._as_called(wanted, request)
 
+    def reminded_of_tool(self, request: RequestView, wanted: ToolChoice) -> bool:
+        """Whether the model is now reminded of a tool that it cannot be forced to use; in what is new, and kept."""
+        if wanted.mode != "required" or wanted.tool_name not in request.tool_names():
+            return False
+        reminder = reminded(required_line(wanted.tool_name))
+        if request.turn is not None:
+            self.ledger.add_to_turn(request.turn, reminder)
+            return True
+        if request.results:
+            self.ledger.add_to_result(request.results[-1], reminder)
+            return True
+        return False
+
     async def call(self, call: ProposedCall) -> Verdict:
-        """The verdict on a proposed call; a policy that fails refuses it."""
-        point = ToolCall(
-            context=self.context,
-            call_id=call.call_id,
-            tool_name=call.name,
-            arguments=call.arguments,
-            problem=call.problem,
-        )
-        verdict = await self._judge(point)
+        """The verdict on a proposed call; a policy that fails refuses it. The same call again has the same one."""
+        verdict = await self.ledger.call_once(self._key(call), partial(self._call, call))
         if verdict.allowed:
             self.ledger.remember_call(call, verdict)
         return verdict
+
+    async def turn_end(self, text: str, stop_reason: str | None) -> str | None:
+        """Judges the final answer; the nudge that carries the turn onward, or None."""
+        point = TurnEnd(context=self.context, text=text, stop_reason=stop_reason)
+        key = canonical_hash(["turn.end", self.place, text])
+        verdict = await self.ledger.call_once(key, partial(self._judge, point))
+        self.ledger.wait_for_turn(verdict.reminders)
+        return verdict.continuation
+
+    async def traffic(self, point: LlmPoint) -> Verdict:
+        """The verdict on a request, a reply or a part of one; a policy that fails lets it pass."""
+        return await self._judge(point)
+
+    async def _call(self, call: ProposedCall) -> Verdict:
+        return await self._judge(
+            ToolCall(
+                context=self.context,
+                call_id=call.call_id,
+                tool_name=call.name,
+                arguments=call.arguments,
+                problem=call.problem,
+            )
+        )
+
+    def _key(self, call: ProposedCall) -> str:
+        """The same for a call that is proposed again at the same place, as when a request is sent again."""
+        try:
+            return canonical_hash(["tool.call", self.place, call.call_id, call.name, call.arguments, call.problem])
+        except (ValueError, TypeError, RecursionError):
+            return random_id("k")
 
     def told(self, call: ProposedCall, verdict: Verdict) -> None:
         """Journals that what the verdict says has left for the client."""
@@ -100,10 +153,11 @@ class Judging:
         )
         if verdict.outcome == "off":
             return None
+        withheld = None if verdict.allowed else withheld_text(name, verdict.refusal or Refusal("interpose", ""))
         return ResultEdit(
             front=lines_in_front(verdict.annotations),
-            addition=result_addition(verdict, called.reminders if called else ()),
-            replacement=None if verdict.allowed else withheld_text(name, verdict.refusal or Refusal("interpose", "")),
+            addition=framed(_changed(called), result_addition(verdict, called.reminders if called else ())),
+            replacement=verdict.text if withheld is None else withheld,
             tool_choice=verdict.tool_choice or (called.tool_choice if called else None),
         )
 
@@ -117,7 +171,8 @@ class Judging:
             return None
         refusal = verdict.refusal if not verdict.allowed else None
         return TurnEdit(
-            reminder=reminder_block(verdict.reminders),
+            reminder=reminder_block([*self.ledger.waiting(), *verdict.reminders]),
+            replacement=verdict.text,
             refusal=refusal_line("the turn", refusal) if refusal else None,
             tool_choice=verdict.tool_choice,
         )
@@ -180,6 +235,13 @@ class Judging:
                 reason=reason,
             )
         )
+
+
+def _changed(called: Verdict | None) -> str:
+    """What the model must know of a result whose call is in its history with its own arguments."""
+    if called is None or called.arguments is None:
+        return ""
+    return changed_line(called.arguments)
 
 
 def _as_released(result: NewResult, call: ProposedCall, verdict: Verdict) -> NewResult:

@@ -1,26 +1,54 @@
 """What a session has been told beyond what its client keeps: verdicts that wait, and edits that are made again.
 
 The client keeps its own history, without what the gateway wrote into it; so every edit is remembered and written
-into each later request the same way, until the client drops the part. In memory, bounded.
-Knows: keys and edits. Does not know: any API, how a verdict is rendered.
+into each later request the same way, until the client drops the part. Bounded; what edits a history outlives the
+process where there is a store.
+Knows: keys and edits. Does not know: any API, how a verdict is rendered, where a store keeps things.
 """
 
 import asyncio
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Collection
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import NewResult, NewTurn, ProposedCall, ResultEdit, TurnEdit
+import msgspec
+
+from interpose.contracts.json import JsonObject
+from interpose.contracts.verdict import Reminder, Verdict
+from interpose.contracts.wording import framed
+from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
 
 SESSIONS_MAX = 1_000
 PARTS_MAX = 10_000
 """At most so many sessions, and parts of one session, are remembered; the longest unused go first."""
 
+NOTED_MAX = 100
+"""At most so many things are said once in a session."""
+
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class LedgerStore(Protocol):
+    """Keeps what edits histories, for the next process. Any thread may use it.
+
+    A part is named by its `kind` and `key` within one session of one workspace ("" for none): an agent that is started
+    anew goes on with a session of its own.
+    """
+
+    def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
+        """The parts of a session as kind, key and value, longest unused first; none for one that is not known.
+
+        Waits for the disk. Never raises: what cannot be read is not there.
+        """
+        ...
+
+    def keep(self, workspace: str, session: str, kind: str, key: str, value: bytes) -> None:
+        """Remembers a part, in the place of an earlier one of the same name. Never raises, never waits."""
+        ...
 
 
 class _Recent(Generic[K, V]):
@@ -44,17 +72,34 @@ class _Recent(Generic[K, V]):
             gone.append(self._items.popitem(last=False)[1])
         return gone
 
+    def keys(self) -> Collection[K]:
+        return self._items.keys()
+
 
 class SessionLedger:
-    """One session's memory. Any thread may use it; `result_once` and `turn_once` belong to one event loop."""
+    """One session's memory, and the port `Edits`.
 
-    def __init__(self, parts: int = PARTS_MAX) -> None:
+    Any thread may use it; what ends in `_once` belongs to one event loop.
+    """
+
+    def __init__(self, parts: int = PARTS_MAX, keep: Callable[[str, str, bytes], None] | None = None) -> None:
+        """`keep` is told each part that a later process must know: its kind, key and value."""
         self._lock = threading.Lock()
+        self._keep = keep
         self._calls: _Recent[str, tuple[ProposedCall, Verdict]] = _Recent(parts)
+        self._verdicts: _Recent[str, Verdict] = _Recent(parts)
         self._results: _Recent[tuple[str, str], tuple[str, ResultEdit]] = _Recent(parts)
         self._turns: _Recent[tuple[int, str], tuple[int, TurnEdit]] = _Recent(parts)
+        self._marks: _Recent[tuple[str, str, int], tuple[tuple[str, str], Mark]] = _Recent(parts)
+        self._originals: _Recent[str, JsonObject] = _Recent(parts)
+        self._resumed: _Recent[str, Resumed] = _Recent(parts)
+        self._lines: Counter[tuple[str, str]] = Counter()
         self._edited_calls: Counter[str] = Counter()
         self._edited_positions: Counter[int] = Counter()
+        self._waiting: list[Reminder] = []
+        self._noted: set[str] = set()
+        self.restored = 0
+        """How many parts an earlier process had kept."""
         self._judging: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -67,11 +112,30 @@ class SessionLedger:
         """The positions of prompts that are edited."""
         return self._edited_positions.keys()
 
+    @property
+    def changed_calls(self) -> Collection[str]:
+        """The ids of calls whose arguments were changed for the agent."""
+        return self._originals.keys()
+
+    @property
+    def restores(self) -> bool:
+        """Whether anything of the model's history may differ from what the client has of it."""
+        return bool(self._lines or self._originals.keys())
+
     def remember_call(self, call: ProposedCall, verdict: Verdict) -> None:
         """Keeps a released call and its verdict, whose annotations wait for the result. A call needs an id for that."""
-        if call.call_id:
-            with self._lock:
-                self._calls.put(call.call_id, (call, verdict))
+        if not call.call_id:
+            return
+        with self._lock:
+            self._calls.put(call.call_id, (call, verdict))
+        if verdict.arguments is not None:
+            self.keep_original(call.call_id, call.arguments)
+
+    def keep_original(self, call_id: str, arguments: JsonObject) -> None:
+        """Keeps the arguments that the model gave a call which the agent has with others."""
+        with self._lock:
+            self._originals.put(call_id, arguments)
+        self._store("original", [call_id], arguments)
 
     def released_call(self, call_id: str) -> tuple[ProposedCall, Verdict] | None:
         """A call that was released, and its verdict, or None."""
@@ -89,6 +153,85 @@ class SessionLedger:
         with self._lock:
             found = self._turns.get((position, digest))
         return found[1] if found else None
+
+    def lines(self, root: str) -> Collection[str]:
+        """Our lines that stand for something in the conversation `root`, longest first."""
+        if not self._lines:
+            return ()
+        with self._lock:
+            return sorted((line for known, line in self._lines if known == root), key=len, reverse=True)
+
+    def mark(self, root: str, line: str, nth: int) -> Mark | None:
+        """What the `nth` such line in the conversation stands for, or None."""
+        with self._lock:
+            found = self._marks.get((root, line, nth))
+        return found[1] if found else None
+
+    def original(self, call_id: str) -> JsonObject | None:
+        """The arguments that the model gave a call whose arguments were changed for the agent, or None."""
+        with self._lock:
+            return self._originals.get(call_id)
+
+    def resumed(self, response_id: str) -> Resumed | None:
+        """What a response's id, as the client knows it, leads to at the provider; None when it is just that."""
+        with self._lock:
+            return self._resumed.get(response_id)
+
+    def keep_mark(self, root: str, line: str, nth: int, mark: Mark) -> None:
+        """Keeps what the `nth` such line in the conversation stands for."""
+        self._put_mark((root, line, nth), mark)
+        self._store("mark", [root, line, nth], mark)
+
+    def keep_resumed(self, response_id: str, resumed: Resumed) -> None:
+        """Keeps what a response's id leads to."""
+        with self._lock:
+            self._resumed.put(response_id, resumed)
+        self._store("resumed", [response_id], resumed)
+
+    def add_to_turn(self, turn: NewTurn, reminder: str) -> None:
+        """Adds a reminder to a prompt's edit, once."""
+        key = (turn.position, turn.digest)
+        edit = self.turn_edit(*key) or TurnEdit()
+        if reminder not in edit.reminder:
+            self._keep_turn(key, replace(edit, reminder=framed(edit.reminder, reminder)))
+
+    def add_to_result(self, result: NewResult, reminder: str) -> None:
+        """Adds a reminder below a result, once."""
+        key = (result.call_id, result.digest)
+        edit = self.result_edit(*key) or ResultEdit()
+        if reminder not in edit.addition:
+            self._keep_result(key, replace(edit, addition=framed(edit.addition, reminder)))
+
+    def is_new(self, name: str) -> bool:
+        """Whether nobody asked so of this name before; each is said once a session. Bounded."""
+        with self._lock:
+            if name in self._noted or len(self._noted) >= NOTED_MAX:
+                return False
+            self._noted.add(name)
+            return True
+
+    def wait_for_turn(self, reminders: Iterable[Reminder]) -> None:
+        """Keeps reminders for the turn that starts next."""
+        with self._lock:
+            self._waiting += reminders
+
+    def waiting(self) -> tuple[Reminder, ...]:
+        """The reminders that waited for a turn; from then on they do not wait any more."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        return tuple(waiting)
+
+    async def call_once(self, key: str, judge: Callable[[], Awaitable[Verdict]]) -> Verdict:
+        """The verdict on what `key` names; `judge` is asked only when it was not judged yet."""
+        async with self._turn_to_judge(key):
+            known = self._verdicts.get(key)
+            if known is not None:
+                return known
+            verdict = await judge()
+            if verdict.outcome != "off":
+                with self._lock:
+                    self._verdicts.put(key, verdict)
+            return verdict
 
     async def result_once(self, result: NewResult, judge: Callable[[], Awaitable[ResultEdit | None]]) -> ResultEdit:
         """The edit of `result`; `judge` is asked only when nobody judged it yet, by one request at a time.
@@ -117,41 +260,105 @@ class SessionLedger:
                 self._keep_turn(key, edit)
             return edit or TurnEdit()
 
+    def restore(self, kind: str, key: str, value: bytes) -> None:
+        """Takes a part that an earlier process kept; what cannot be read is left out."""
+        try:
+            name = msgspec.json.decode(key.encode())
+            match kind:
+                case "result":
+                    self._put_result((str(name[0]), str(name[1])), msgspec.json.decode(value, type=ResultEdit))
+                case "turn":
+                    self._put_turn((int(name[0]), str(name[1])), msgspec.json.decode(value, type=TurnEdit))
+                case "mark":
+                    self._put_mark((str(name[0]), str(name[1]), int(name[2])), msgspec.json.decode(value, type=Mark))
+                case "original":
+                    self._originals.put(str(name[0]), msgspec.json.decode(value, type=dict[str, Any]))
+                case "resumed":
+                    self._resumed.put(str(name[0]), msgspec.json.decode(value, type=Resumed))
+                case _:
+                    return
+            self.restored += 1
+        except (msgspec.MsgspecError, ValueError, TypeError, IndexError):
+            return
+
     def _turn_to_judge(self, key: object) -> asyncio.Lock:
         return self._judging.setdefault(key, asyncio.Lock())
 
     def _keep_result(self, key: tuple[str, str], edit: ResultEdit) -> None:
+        self._put_result(key, edit)
+        self._store("result", list(key), edit, is_edit=not edit.is_empty)
+
+    def _keep_turn(self, key: tuple[int, str], edit: TurnEdit) -> None:
+        self._put_turn(key, edit)
+        self._store("turn", list(key), edit, is_edit=not edit.is_empty)
+
+    def _store(self, kind: str, key: list[str | int], value: object, *, is_edit: bool = True) -> None:
+        if self._keep is not None and is_edit:
+            self._keep(kind, msgspec.json.encode(key).decode(), msgspec.json.encode(value))
+
+    def _put_result(self, key: tuple[str, str], edit: ResultEdit) -> None:
         with self._lock:
             gone = self._results.put(key, (key[0], edit))
             if not edit.is_empty:
                 self._edited_calls[key[0]] += 1
             _forget(self._edited_calls, [name for name, old in gone if not old.is_empty])
 
-    def _keep_turn(self, key: tuple[int, str], edit: TurnEdit) -> None:
+    def _put_turn(self, key: tuple[int, str], edit: TurnEdit) -> None:
         with self._lock:
             gone = self._turns.put(key, (key[0], edit))
             if not edit.is_empty:
                 self._edited_positions[key[0]] += 1
             _forget(self._edited_positions, [name for name, old in gone if not old.is_empty])
 
+    def _put_mark(self, key: tuple[str, str, int], mark: Mark) -> None:
+        with self._lock:
+            gone = self._marks.put(key, (key[:2], mark))
+            self._lines[key[:2]] += 1
+            _forget(self._lines, [name for name, _ in gone])
+
 
 class Ledger:
-    """All sessions' memories. Any thread may use it."""
+    """All sessions' memories. Any thread may use it; `session` belongs to one event loop."""
 
-    def __init__(self, *, sessions: int = SESSIONS_MAX, parts: int = PARTS_MAX) -> None:
+    def __init__(
+        self, store: LedgerStore | None = None, *, sessions: int = SESSIONS_MAX, parts: int = PARTS_MAX
+    ) -> None:
+        self._store = store
         self._lock = threading.Lock()
         self._parts = parts
         self._sessions: _Recent[tuple[str, str], SessionLedger] = _Recent(sessions)
 
-    def session(self, launch: str | None, session: str) -> SessionLedger:
-        """The memory of one session of one launch; a new one when it is not known."""
-        key = (launch or "", session)
+    async def session(self, workspace: str, session: str) -> SessionLedger:
+        """The memory of one session of one workspace; the first time what the store has of it is read, in a thread."""
+        key = (workspace, session)
+        known = self._known(key)
+        if known is not None:
+            return known
+        if self._store is None:
+            return self._first(key, SessionLedger(self._parts))
+        return self._first(key, await asyncio.to_thread(self._restored, self._store, key))
+
+    def _known(self, key: tuple[str, str]) -> SessionLedger | None:
+        with self._lock:
+            return self._sessions.get(key)
+
+    def _first(self, key: tuple[str, str], made: SessionLedger) -> SessionLedger:
+        """The ledger of a session that several requests may have asked for at once."""
         with self._lock:
             known = self._sessions.get(key)
             if known is None:
-                known = SessionLedger(self._parts)
+                known = made
                 self._sessions.put(key, known)
             return known
+
+    def _restored(self, store: LedgerStore, key: tuple[str, str]) -> SessionLedger:
+        def keep(kind: str, name: str, value: bytes) -> None:
+            store.keep(*key, kind, name, value)
+
+        ledger = SessionLedger(self._parts, keep)
+        for part in store.load(*key):
+            ledger.restore(*part)
+        return ledger
 
 
 def _forget(counts: Counter[K], names: list[K]) -> None:

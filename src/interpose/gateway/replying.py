@@ -4,37 +4,55 @@ Knows: streamed, whole and unlabelled replies, signs of life. Does not know: any
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar
 
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import Codec, Dropped, ProposedCall, Steps, Unreadable
+from interpose.gateway.api import (
+    Answer,
+    Codec,
+    Dropped,
+    ProposedCall,
+    ReplyStream,
+    RoundOver,
+    Steps,
+    Unreadable,
+)
 from interpose.gateway.asgi import HeaderList
 from interpose.gateway.faults import keep_alive
 from interpose.gateway.judging import Judging
+from interpose.gateway.rounds import Rounds
 from interpose.gateway.settings import Target
+from interpose.gateway.shaping import Shaping
 from interpose.gateway.upstream import UpstreamDown, UpstreamReply
 from interpose.gateway.visit import Teller
 from interpose.wire.sse import EventTooLong
+
+T = TypeVar("T")
+Write: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 _SSE_STARTS = (b"event:", b"data:", b"id:", b"retry:", b":")
 
 
 @dataclass(slots=True)
 class Replying:
-    """One reply that is judged; `run` it once."""
+    """One reply for the client, made of one or more of the model's; `run` it once."""
 
     teller: Teller
     codec: Codec
     judging: Judging
     target: Target
     reply: UpstreamReply
+    rounds: Rounds
+    shaping: Shaping
     _written: float = 0.0
+    _is_streaming: bool = False
     _untold: list[tuple[ProposedCall, Verdict]] = field(default_factory=list)
 
     async def run(self) -> None:
         """Sends the reply on. What is neither JSON nor events is not let through."""
-        kind = self.reply.content_type
+        kind = self.rounds.content_type = self.reply.content_type
         if kind == "text/event-stream":
             await self._streamed(self.reply.chunks())
             return
@@ -67,28 +85,77 @@ class Replying:
 
     async def _streamed(self, chunks: AsyncIterator[bytes | UpstreamDown]) -> None:
         await self.teller.outgoing.start(self.reply.status, _without_length(self.reply.headers))
-        stream = self.codec.stream()
+        self._is_streaming = self.rounds.is_streamed = True
         self._written = self._now()
-        fault: str | None = None
+        stream = self.codec.stream()
+        fault = await self._one_stream(stream, chunks, self.reply.status)
+        while fault is None and (following := self._following()) is not None:
+            fault = await self._one_stream(stream, following.chunks(), following.status)
+        if fault is not None:
+            self.teller.record("failed", outcome="upstream_died", reason=fault)
+            await self._drive(stream.finish(f"interpose: {fault}"), self._write)
+        await self.teller.outgoing.end()
+
+    async def _one_stream(
+        self, stream: ReplyStream, chunks: AsyncIterator[bytes | UpstreamDown], status: int
+    ) -> str | None:
+        """One reply of the model, to its end; what it broke off for."""
+        chunks = self.shaping.streamed(chunks, status)
+        if self.shaping.holds:
+            chunks = self._lively(chunks)
         try:
             async for chunk in chunks:
                 if isinstance(chunk, UpstreamDown):
-                    fault = f"the upstream broke off: {chunk.reason}"
-                    break
-                await self._drive(stream.feed(chunk))
+                    return f"the upstream broke off: {chunk.reason}"
+                await self._drive(stream.feed(chunk), self._write)
+                if self.rounds.reply is not None:
+                    return None
                 await self._show_life()
-            if fault is None:
-                await self._drive(stream.finish())
+            await self._drive(stream.finish(), self._write)
         except (EventTooLong, Unreadable) as error:
-            fault = f"the upstream's stream cannot be read: {error}"
-        if fault is not None:
-            self.teller.record("failed", outcome="upstream_died", reason=fault)
-            await self._drive(stream.finish(f"interpose: {fault}"))
-        await self.teller.outgoing.end()
+            return f"the upstream's stream cannot be read: {error}"
+        return None
 
-    async def _drive(self, steps: Steps) -> None:
+    async def _lively(self, chunks: AsyncIterator[bytes | UpstreamDown]) -> AsyncIterator[bytes | UpstreamDown]:
+        """The chunks of a reply that is held for long; the client is shown life meanwhile."""
+        while (chunk := await self._alive(_next(chunks))) is not None:
+            yield chunk
+
+    async def _whole(self, chunks: AsyncIterator[bytes | UpstreamDown]) -> None:
+        reader = self.codec.whole()
+        written: list[bytes] = []
+
+        async def keep(data: bytes) -> None:
+            written.append(data)
+
+        following: UpstreamReply | None = self.reply
+        while following is not None:
+            body = await self._collected(self.shaping.whole(chunks, following.status))
+            if body is None:
+                return
+            try:
+                await self._drive(reader.feed(body), keep)
+                await self._drive(reader.finish(), keep)
+            except Unreadable as error:
+                await self.teller.fail(502, f"the upstream's reply cannot be read: {error}")
+                return
+            following = self._following()
+            if following is not None:
+                chunks = following.chunks()
+        await self.teller.outgoing.whole(self.reply.status, _without_length(self.reply.headers), b"".join(written))
+        self._tell()
+
+    def _following(self) -> UpstreamReply | None:
+        """The model's next reply within the client's one, or None."""
+        following, self.rounds.reply = self.rounds.reply, None
+        if following is not None:
+            # A call of this reply is another one, also where the provider counts its ids anew.
+            self.judging = replace(self.judging, place=f"{self.judging.place}+")
+        return following
+
+    async def _drive(self, steps: Steps, write: Write) -> None:
         """Writes what may leave, asks what must be asked, until the steps end."""
-        answer: Verdict | None = None
+        answer: Answer = None
         while True:
             try:
                 step = steps.send(answer)
@@ -97,69 +164,51 @@ class Replying:
             answer = None
             match step:
                 case bytes():
-                    await self.teller.outgoing.write(step)
-                    self._written = self._now()
-                    if self._untold:
-                        self._tell()
+                    await write(step)
                 case ProposedCall():
                     answer = await self._verdict(step)
-                    self._note(step, answer)
+                case RoundOver():
+                    answer = await self._alive(self.rounds.over(step))
                 case Dropped():
                     self.judging.dropped(step)
 
+    async def _write(self, data: bytes) -> None:
+        await self.teller.outgoing.write(data)
+        self._written = self._now()
+        if self._untold:
+            self._tell()
+
     async def _verdict(self, call: ProposedCall) -> Verdict:
-        """The verdict on `call`; the client is shown life while it waits."""
+        verdict = await self._alive(self.judging.call(call))
+        handler = verdict.refusal.handler if verdict.refusal else ""
+        self.teller.visit.span.judged(call.name, call.call_id, verdict.outcome, handler)
+        self._untold.append((call, verdict))
+        return verdict
+
+    async def _alive(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` comes to; the client is shown life while it waits."""
         interval_s = self.teller.parts.settings.keep_alive_s
-        work = asyncio.ensure_future(self.judging.call(call))
+        task = asyncio.ensure_future(work)
         try:
-            while not (await asyncio.wait((work,), timeout=interval_s))[0]:
+            while not (await asyncio.wait((task,), timeout=interval_s))[0]:
                 await self._show_life()
-            return work.result()
+            return task.result()
         finally:
-            work.cancel()
+            task.cancel()
 
     async def _show_life(self) -> None:
         """A sign of life, where nothing was written for long and the client bears it. All that was written is whole."""
-        if self._now() - self._written < self.teller.parts.settings.keep_alive_s:
+        if not self._is_streaming or self._now() - self._written < self.teller.parts.settings.keep_alive_s:
             return
         sign = keep_alive(self.codec.api)
         if sign is not None:
             await self.teller.outgoing.write(sign)
             self._written = self._now()
 
-    def _note(self, call: ProposedCall, verdict: Verdict) -> None:
-        handler = verdict.refusal.handler if verdict.refusal else ""
-        self.teller.visit.span.judged(call.name, call.call_id, verdict.outcome, handler)
-        self._untold.append((call, verdict))
-
     def _tell(self) -> None:
         for call, verdict in self._untold:
             self.judging.told(call, verdict)
         self._untold.clear()
-
-    async def _whole(self, chunks: AsyncIterator[bytes | UpstreamDown]) -> None:
-        body = await self._collected(chunks)
-        if body is None:
-            return
-        steps = self.codec.reply(body)
-        judged = body
-        answer: Verdict | None = None
-        try:
-            while True:
-                step = steps.send(answer)
-                answer = None
-                if isinstance(step, ProposedCall):
-                    answer = await self.judging.call(step)
-                    self._note(step, answer)
-                elif isinstance(step, bytes):
-                    judged = step
-        except StopIteration:
-            pass
-        except Unreadable as error:
-            await self.teller.fail(502, f"the upstream's reply cannot be read: {error}")
-            return
-        await self.teller.outgoing.whole(self.reply.status, _without_length(self.reply.headers), judged)
-        self._tell()
 
     async def _collected(self, chunks: AsyncIterator[bytes | UpstreamDown]) -> bytes | None:
         """The whole reply; None when the client has been told why there is none."""
@@ -180,6 +229,10 @@ class Replying:
 
     def _now(self) -> float:
         return self.teller.parts.clock.monotonic()
+
+
+async def _next(chunks: AsyncIterator[bytes | UpstreamDown]) -> bytes | UpstreamDown | None:
+    return await anext(chunks, None)
 
 
 def _without_length(headers: HeaderList) -> HeaderList:

@@ -14,6 +14,9 @@ Provider: TypeAlias = Literal["anthropic", "openai", "gemini"]
 
 UnjudgedPaths: TypeAlias = Literal["pass", "refuse"]
 
+OnRefusal: TypeAlias = Literal["continue", "tell"]
+"""Whether the model is told of a refused call at once and goes on, or the person alone, and the reply ends."""
+
 PROVIDERS: Mapping[ApiName, Provider] = {
     "anthropic": "anthropic",
     "chat": "openai",
@@ -103,6 +106,7 @@ class GatewaySettings:
         allowed_hosts: names that a Host header may carry (the port does not count), so that no web page reaches the
             gateway through a name of its own; None allows every name.
         unjudged_paths: whether a path that nobody judges passes or is refused.
+        on_refusal: what follows when all calls of a reply were refused.
         body_bytes: the largest request body that is judged, also after it was decompressed.
         reply_bytes: the largest reply that is judged whole.
         body_timeout_s: how long a request's body may take to arrive, or be silent where it streams through.
@@ -118,6 +122,7 @@ class GatewaySettings:
     demands_token: bool = False
     allowed_hosts: frozenset[str] | None = LOOPBACK_HOSTS
     unjudged_paths: UnjudgedPaths = "pass"
+    on_refusal: OnRefusal = "continue"
     body_bytes: int = 32 * 1024 * 1024
     reply_bytes: int = 64 * 1024 * 1024
     body_timeout_s: float = 120.0

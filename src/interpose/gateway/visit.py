@@ -12,6 +12,7 @@ from interpose.contracts.ports import Clock, Journal, Launch
 from interpose.gateway.api import Codec
 from interpose.gateway.asgi import Outgoing
 from interpose.gateway.faults import error_body
+from interpose.gateway.identity import Identity
 from interpose.gateway.ledger import Ledger
 from interpose.gateway.policies import Policies
 from interpose.gateway.routes import Headers, Route
@@ -47,10 +48,15 @@ class Visit:
     raw_path: bytes
     query: bytes
     headers: Headers
-    session: str
+    identity: Identity
     launch: Launch | None
     agent: str | None
     span: RequestSpan
+
+    @property
+    def session(self) -> str:
+        """The session that it belongs to."""
+        return self.identity.session
 
     @property
     def workspace(self) -> str | None:
@@ -89,6 +95,7 @@ class Teller:
         """One line of the journal."""
         visit = self.visit
         launch = visit.launch
+        family = {"parent": visit.identity.parent, "subagent": visit.identity.subagent} if visit.identity.parent else {}
         path = visit.raw_path.decode("latin-1")
         self.parts.journal.write(
             Record(
@@ -103,6 +110,6 @@ class Teller:
                 outcome=outcome,
                 reason=reason,
                 duration_ms=duration_ms,
-                data={"api": visit.route.api, "method": visit.method, "path": path, **data},
+                data={"api": visit.route.api, "method": visit.method, "path": path, **family, **data},
             )
         )

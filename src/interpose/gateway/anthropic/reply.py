@@ -3,49 +3,98 @@
 Knows: content blocks and stop reasons. Does not know: verdicts' reasons, sockets.
 """
 
+from collections.abc import Generator
+
 import msgspec
 
-from interpose.gateway.api import ProposedCall, Steps, answered
-from interpose.gateway.bodies import RawObject, open_array, open_body, open_object, value_of
+from interpose.contracts.json import Json
+from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Step, Steps, answered
+from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, open_object, value_of
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
 
+_NATURAL = ("tool_use", "end_turn", "stop_sequence")
 
-def judged_reply(body: bytes) -> Steps:
-    """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.
 
-    Raises Unreadable when the body is not a JSON object, or can be read in two ways.
-    """
-    top = open_body(body, arguments="input")
-    content = top.get("content")
-    if content is None or not bytes(content).startswith(b"["):
-        yield body
-        return
+class AnthropicReply:
+    """The port `ReplyStream` for replies that come whole; the client's body is its last step."""
 
-    blocks = open_array(content)
-    judged: list[msgspec.Raw] = []
-    released = 0
-    for raw in blocks:
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._earlier: list[msgspec.Raw] = []
+        """The blocks that the client is told of earlier replies of the model."""
+        self._spent = 0
+        self._refused: list[RefusedCall] = []
+        self._released = 0
+
+    def feed(self, data: bytes) -> Steps:
+        """Takes more of the body."""
+        self._pieces.append(data)
+        yield from ()
+
+    def finish(self, fault: str | None = None) -> Steps:  # noqa: ARG002 - half a body is told as an error elsewhere
+        """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.
+
+        Raises Unreadable when the body is not a JSON object, or can be read in two ways.
+        """
+        body, self._pieces = b"".join(self._pieces), []
+        top = open_body(body, arguments="input")
+        content = top.get("content")
+        if content is None or not bytes(content).startswith(b"["):
+            yield body
+            return
+
+        self._refused, self._released = [], 0
+        blocks = open_array(content)
+        judged: list[msgspec.Raw] = []
+        for raw in blocks:
+            block = yield from self._judged(raw)
+            judged.append(block)
+
+        answer = yield self._over(body, top, blocks)
+        if isinstance(answer, Onward):
+            self._earlier += [*judged, *([_text(answer.note)] if answer.note else [])]
+            self._spent += _output_tokens(top)
+            return
+        if is_same(judged, blocks) and not self._earlier:
+            yield body
+            return
+        yield write_json(self._told(top, judged))
+
+    def _judged(self, raw: msgspec.Raw) -> Generator[Step, Answer, msgspec.Raw]:
+        """The block as it may leave."""
         fields = _call_fields(raw)
         if fields is None:
-            judged.append(raw)
-            continue
+            return raw
         call = _call(fields)
         verdict = answered((yield call))
         if not verdict.allowed:
-            judged.append(msgspec.Raw(write_json({"type": "text", "text": refused_line(call.name, verdict)})))
-            continue
-        released += 1
-        judged.append(raw if verdict.arguments is None else _with_input(fields, verdict.arguments))
+            line = refused_line(call.name, verdict)
+            self._refused.append(RefusedCall(call, line, None if call.problem else value_of(raw)))
+            return _text(line)
+        self._released += 1
+        return raw if verdict.arguments is None else _with_input(fields, verdict.arguments)
 
-    if all(new is old for new, old in zip(judged, blocks, strict=True)):
-        yield body
-        return
-    top["content"] = msgspec.Raw(write_json(judged))
-    if not released and value_of(top.get("stop_reason")) == "tool_use":
-        top["stop_reason"] = msgspec.Raw(b'"end_turn"')
-    yield write_json(top)
+    def _over(self, body: bytes, top: RawObject, blocks: list[msgspec.Raw]) -> RoundOver:
+        reason = value_of(top.get("stop_reason"))
+        is_last = not self._refused or (bool(blocks) and _call_fields(blocks[-1]) is not None)
+        return RoundOver(
+            raw=body,
+            refused=tuple(self._refused),
+            released=self._released,
+            stop_reason=reason if isinstance(reason, str) else None,
+            is_natural=reason in _NATURAL and is_last,
+        )
+
+    def _told(self, top: RawObject, judged: list[msgspec.Raw]) -> RawObject:
+        told = {**top, "content": msgspec.Raw(write_json([*self._earlier, *judged]))}
+        if self._refused and not self._released and value_of(top.get("stop_reason")) == "tool_use":
+            told["stop_reason"] = msgspec.Raw(b'"end_turn"')
+        usage = value_of(top.get("usage"))
+        if self._spent and isinstance(usage, dict):
+            told["usage"] = msgspec.Raw(write_json({**usage, "output_tokens": _output_tokens(top) + self._spent}))
+        return told
 
 
 def _call_fields(raw: msgspec.Raw) -> RawObject | None:
@@ -67,3 +116,13 @@ def _call(fields: RawObject) -> ProposedCall:
 
 def _with_input(fields: RawObject, arguments: object) -> msgspec.Raw:
     return msgspec.Raw(write_json({**fields, "input": arguments}))
+
+
+def _text(text: str) -> msgspec.Raw:
+    return msgspec.Raw(write_json({"type": "text", "text": text}))
+
+
+def _output_tokens(top: RawObject) -> int:
+    usage: Json = value_of(top.get("usage"))
+    tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
+    return tokens if isinstance(tokens, int) else 0

@@ -4,16 +4,19 @@ Knows: messages, content blocks, tool results. Does not know: verdicts.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import ToolChoice
+from interpose.gateway.anthropic.history import Restoring, texts_of
 from interpose.gateway.api import Edits, NewResult, NewTurn, ResultEdit, Rewritten, TurnEdit
 from interpose.gateway.bodies import (
     RawObject,
     content_digest,
     content_text,
+    is_same,
     last_assistant,
     named,
     open_array,
@@ -21,10 +24,12 @@ from interpose.gateway.bodies import (
     open_object,
     raw_text,
     role_of,
+    root_of,
     spoken,
     tools_of,
     value_of,
 )
+from interpose.gateway.marks import occurrences
 from interpose.gateway.wording import REMINDER_OPEN
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
@@ -47,34 +52,69 @@ class AnthropicRequest:
     """The port `RequestView`. Raises Unreadable when the body is not JSON or its messages are no list."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
+        self.body = body
         self._top = open_body(body, arguments="input")
         self._messages = [bytes(raw) for raw in open_array(self._top.get("messages"))]
         self._roles = [role_of(msgspec.Raw(message)) for message in self._messages]
         self._new_from = last_assistant(self._roles) + 1
         model = value_of(self._top.get("model"))
         self.model = model if isinstance(model, str) else None
+        self.is_streamed = value_of(self._top.get("stream")) is True
+        self.length = len(self._messages)
         newest = self._newest_prompt()
         self.turn = newest if newest and newest.position >= self._new_from else None
         self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
         self.results = tuple(self._new_results())
 
+    @cached_property
+    def root(self) -> str:
+        """As the port says: what the person said first."""
+        return root_of(self._messages, self._roles)
+
+    @cached_property
+    def tools(self) -> list[Json]:
+        """As the port says."""
+        return tools_of(self._top.get("tools"))
+
     def tool_names(self) -> tuple[str, ...]:
         """As the port says."""
-        return named(tools_of(self._top.get("tools")))
+        return named(self.tools)
+
+    def occurrences(self, line: str) -> int:
+        """As the port says."""
+        return occurrences(texts_of(self._messages, self._roles), line)
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none."""
-        messages = [self._edited(position, edits) for position in range(len(self._messages))]
+        messages = self._model_history(edits)
         choice = self._choice(tool_choice)
-        if choice is None and all(new is old for new, old in zip(messages, self._messages, strict=True)):
-            return Rewritten(self._body)
+        if choice is None and is_same(messages, self._messages):
+            return Rewritten(self.body)
 
         top = dict(self._top)
         top["messages"] = msgspec.Raw(write_json([msgspec.Raw(message) for message in messages]))
         if choice is not None:
             top["tool_choice"] = choice
         return Rewritten(write_json(top), choice_applied=choice is not None)
+
+    def _model_history(self, edits: Edits) -> list[bytes]:
+        """The messages as the model knows them; the same objects where that is what the client has."""
+        if not edits.restores:
+            return [
+                self._edited(position, edits) if role == "user" else self._messages[position]
+                for position, role in enumerate(self._roles)
+            ]
+        restoring = Restoring(edits, self.root)
+        messages: list[bytes] = []
+        for position, role in enumerate(self._roles):
+            match role:
+                case "assistant":
+                    messages += restoring.spoken(self._messages[position])
+                case "user":
+                    messages.append(restoring.heard(self._edited(position, edits)))
+                case _:
+                    messages += [*restoring.between(), self._messages[position]]
+        return [*messages, *restoring.between()]
 
     def _newest_prompt(self) -> NewTurn | None:
         for position in range(len(self._messages) - 1, -1, -1):
@@ -124,8 +164,6 @@ class AnthropicRequest:
     def _edited(self, position: int, edits: Edits) -> bytes:
         """The message with its edits; the same object when there are none."""
         message = self._messages[position]
-        if self._roles[position] != "user":
-            return message
         has_results = bool(edits.edited_calls) and _RESULT_MARK in message
         if not has_results and position not in edits.edited_positions:
             return message
@@ -136,7 +174,7 @@ class AnthropicRequest:
         blocks = [msgspec.Raw(_text_block(content))] if isinstance(content, str) else _raw_blocks(message)
         edited = [_edited_block(block, edits) for block in blocks]
         if turn is not None and not turn.is_empty:
-            edited = _reminded(edited, turn)
+            edited = _prompted(edited, turn)
         if len(edited) == len(blocks) and all(new is old for new, old in zip(edited, blocks, strict=True)):
             return message
 
@@ -194,18 +232,23 @@ def _text_block(text: str) -> bytes:
     return write_json({"type": "text", "text": text})
 
 
-def _reminded(blocks: list[msgspec.Raw], turn: TurnEdit) -> list[msgspec.Raw]:
-    """The reminder before the first text of the person; results stay first, as the API demands."""
+def _prompted(blocks: list[msgspec.Raw], turn: TurnEdit) -> list[msgspec.Raw]:
+    """The reminder before the first text of the person; results stay first, as the API demands.
+
+    A prompt that is replaced stands there in one block.
+    """
     values = [value_of(block) for block in blocks]
-    place = next(
-        (
-            at
-            for at, value in enumerate(values)
-            if isinstance(value, dict) and value.get("type") == "text" and not _is_reminder(value)
-        ),
-        len(blocks),
-    )
-    return [*blocks[:place], msgspec.Raw(_text_block(turn.reminder)), *blocks[place:]]
+    texts = [at for at, value in enumerate(values) if _is_of_the_person(value)]
+    place = texts[0] if texts else len(blocks)
+    behind = blocks[place:]
+    if turn.replacement is not None:
+        kept = [block for at, block in enumerate(blocks) if at > place and at not in texts]
+        behind = [*_text_blocks(turn.replacement), *kept]
+    return [*blocks[:place], *_text_blocks(turn.reminder), *behind]
+
+
+def _is_of_the_person(block: Json) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and not _is_reminder(block)
 
 
 def _edited_block(raw: msgspec.Raw, edits: Edits) -> msgspec.Raw:

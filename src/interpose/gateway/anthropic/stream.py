@@ -8,14 +8,30 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from interpose.contracts.json import Json, JsonObject
-from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import CUT_SHORT, HELD_BYTES_MAX, Dropped, ProposedCall, Steps, answered
+from interpose.gateway.anthropic.message import collected, parsed, text_events
+from interpose.gateway.api import (
+    CUT_SHORT,
+    HELD_BYTES_MAX,
+    Answer,
+    Dropped,
+    Onward,
+    ProposedCall,
+    RefusedCall,
+    RoundOver,
+    Step,
+    Steps,
+    answered,
+)
 from interpose.gateway.bodies import read_in_one_way
 from interpose.gateway.faults import error_event
+from interpose.gateway.transcript import Transcript
 from interpose.gateway.wording import refused_line
-from interpose.wire.jsonbytes import read_json, write_json
+from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, SseReader, split
 from interpose.wire.strictjson import join_pieces, read_arguments
+
+_NATURAL = ("tool_use", "end_turn", "stop_sequence")
+"""Why a model stops by itself."""
 
 _MARKS = (b"tool_use", b"message_delta", b"message_stop", b"\\u")
 """Bytes without which an event cannot matter while no call is held; an escape may hide any of them."""
@@ -42,6 +58,10 @@ class _Held:
     def name(self) -> str:
         return str(self.block.get("name") or "")
 
+    def entry(self, call: ProposedCall) -> Json:
+        """The block as the history has it; None for one whose input cannot be told."""
+        return None if call.problem is not None else {**self.block, "input": call.arguments}
+
     def call(self) -> ProposedCall:
         if self.is_odd:
             return ProposedCall(self.call_id, self.name, {}, "a piece of the input is not a text")
@@ -56,27 +76,38 @@ class _Held:
 
 
 class AnthropicStream:
-    """The port `ReplyStream`.
+    """The port `ReplyStream`. Its calls are judged one by one, as each is complete.
 
     The stop reason is held back until the stream says that it is over, so that a provider which tells it too early
-    cannot make it contradict what follows.
+    cannot make it contradict what follows. Blocks of a later reply of the model are counted on from the earlier one's.
     """
 
     def __init__(self) -> None:
         self._reader = SseReader()
+        self._transcript = Transcript()
         self._held: dict[str, _Held] = {}
         self._closed: set[str] = set()
         self._tail: list[SseEvent] = []
+        self._told: list[RefusedCall] = []
+        self._told_at = -1
+        self._last_index = -1
         self._released = 0
         self._refused = 0
+        self._before = 0
+        """How many blocks the client has of earlier replies of the model."""
+        self._spent = 0
         self._is_over = False
+        self._is_between = False
+        """Whether the former reply is over and the next one has not begun."""
         self._unread = b""
         """The last that left without being read."""
         self._newline = b"\n"
 
     def feed(self, data: bytes) -> Steps:
         """What `data` makes possible; texts leave within the same call."""
+        self._is_between = False
         block = self._reader.take(data)
+        self._transcript.add(block)
         first = _first_mark(block) if self._is_idle else 0
         if first < 0:
             if block:
@@ -92,6 +123,8 @@ class AnthropicStream:
                 out.append(event.raw)
                 continue
             yield from self._take(event, out)
+            if self._is_between:
+                break
         if out:
             yield b"".join(out)
 
@@ -100,12 +133,13 @@ class AnthropicStream:
         out: _Out = []
         events, rest = self._reader.finish()
         for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
+            self._transcript.add(event.raw)
             yield from self._take(event, out)
 
         if self._held:
             yield from self._drop_held(fault or CUT_SHORT)
             out.append(error_event("anthropic", fault or CUT_SHORT, self._newline))
-        else:
+        elif fault is not None or self._is_over or not (yield from self._goes_on(out)):
             out += self._final_tail()
             if fault is not None and not self._is_over and not _tells_error(self._unread):
                 out.append(error_event("anthropic", fault, self._newline))
@@ -114,11 +148,13 @@ class AnthropicStream:
 
     @property
     def _is_idle(self) -> bool:
-        return not (self._held or self._tail or self._closed)
+        return not (self._held or self._tail or self._closed or self._before)
 
     def _take(self, event: SseEvent, out: _Out) -> Steps:
         yield from read_in_one_way(event.data, out)
-        data = _parsed(event)
+        data = parsed(event)
+        if self._before:
+            event, data = self._counted_on(event, data)
         key = str(data.get("index"))
         match _kind(event, data):
             case "content_block_start" if _is_call(data):
@@ -131,12 +167,10 @@ class AnthropicStream:
                 pass  # it would change a call that has been judged
             case "content_block_start":
                 self._closed.discard(key)
+                self._note_index(data)
                 self._pass(event, out)
-            case "message_start" if calls := _calls_at_start(data):
-                self._pass(event.with_data(write_json(_emptied(data))), out)
-                self._refused += len(calls)
-                for block in calls:
-                    yield Dropped(str(block.get("id")), str(block.get("name")), "it came before the message began")
+            case "message_start":
+                yield from self._start(event, data, out)
             case "message_delta":
                 self._tail.append(event)
             case "message_stop":
@@ -149,6 +183,26 @@ class AnthropicStream:
             case _:
                 self._pass(event, out)
 
+    def _start(self, event: SseEvent, data: JsonObject, out: _Out) -> Steps:
+        calls = _calls_at_start(data)
+        self._refused += len(calls)
+        for block in calls:
+            yield Dropped(str(block.get("id")), str(block.get("name")), "it came before the message began")
+        if not self._before:
+            self._pass(event.with_data(write_json(_emptied(data))) if calls else event, out)
+
+    def _counted_on(self, event: SseEvent, data: JsonObject) -> tuple[SseEvent, JsonObject]:
+        index = data.get("index")
+        if not isinstance(index, int):
+            return event, data
+        data = {**data, "index": index + self._before}
+        return event.with_data(write_json(data)), data
+
+    def _note_index(self, data: JsonObject) -> None:
+        index = data.get("index")
+        if isinstance(index, int):
+            self._last_index = max(self._last_index, index)
+
     def _pass(self, event: SseEvent, out: _Out) -> None:
         if self._tail:
             self._tail.append(event)
@@ -160,6 +214,7 @@ class AnthropicStream:
             yield self._dropped(key, "another block with its index began before it was complete")
         self._newline = event.newline
         self._closed.discard(key)
+        self._note_index(data)
         self._held[key] = _Held(event, data["content_block"], bytearray(event.raw))
 
     def _add(self, key: str, event: SseEvent, data: JsonObject) -> Steps:
@@ -186,24 +241,59 @@ class AnthropicStream:
         verdict = answered((yield call))
         if not verdict.allowed:
             self._refused += 1
-            out += _refused(held, refused_line(held.name, verdict), event)
+            line = refused_line(held.name, verdict)
+            self._told.append(RefusedCall(call, line, held.entry(call)))
+            self._told_at = max(self._told_at, int(key) if key.isdigit() else -1)
+            out += _refused(held, line, event)
             return
 
         self._released += 1
         out += [bytes(held.raw), event.raw] if verdict.arguments is None else _changed(held, verdict.arguments, event)
 
     def _end(self, event: SseEvent, out: _Out) -> Steps:
-        self._is_over = True
         if not self._held:
+            if (yield from self._goes_on(out)):
+                return
+            self._is_over = True
             out += self._final_tail()
             out.append(event.raw)
             return
 
+        self._is_over = True
         yield from self._drop_held(CUT_SHORT)
         self._tail.clear()
         out.append(error_event("anthropic", CUT_SHORT, self._newline))
 
-    def _drop_held(self, reason: str) -> Generator[Dropped, Verdict | None, None]:
+    def _goes_on(self, out: _Out) -> Generator[Step, Answer, bool]:
+        """Whether another reply of the model follows in this one; asked before the end leaves."""
+        if out:
+            yield b"".join(out)
+            out.clear()
+        reason = next((said for event in reversed(self._tail) if (said := _stop_reason(event))), None)
+        is_last = not self._told or self._told_at >= self._last_index
+        is_natural = reason in _NATURAL and is_last and self._refused == len(self._told)
+        raw = self._transcript.taken()
+        answer = yield RoundOver(raw, tuple(self._told), self._released, reason, is_natural)
+        if not isinstance(answer, Onward):
+            return False
+        self._begin_next(raw, answer.note, out)
+        return True
+
+    def _begin_next(self, raw: bytes, note: str, out: _Out) -> None:
+        self._spent += sum(_output_tokens(event) for event in self._tail)
+        self._before += _blocks_in(raw)
+        if note:
+            out.append(text_events(self._before, note, self._newline))
+            self._before += 1
+        self._reader = SseReader()
+        self._closed.clear()
+        self._tail = []
+        self._told = []
+        self._told_at = self._last_index = -1
+        self._released = self._refused = 0
+        self._is_between = True
+
+    def _drop_held(self, reason: str) -> Generator[Dropped, Answer, None]:
         for key in list(self._held):
             yield self._dropped(key, reason)
 
@@ -215,6 +305,8 @@ class AnthropicStream:
     def _final_tail(self) -> _Out:
         events = [_stop_told(event) for event in self._tail] if self._refused and not self._released else self._tail
         self._tail = []
+        if self._spent:
+            events = [_with_spent(event, self._spent) for event in events]
         return [event.raw for event in events]
 
 
@@ -226,22 +318,11 @@ def _first_mark(raw: bytes) -> int:
 
 
 def _tells_error(block: bytes) -> bool:
-    return b"error" in block and any(_kind(event, _parsed(event)) == "error" for event in split(block))
+    return b"error" in block and any(_kind(event, parsed(event)) == "error" for event in split(block))
 
 
 def _kind(event: SseEvent, data: JsonObject) -> Json:
     return data.get("type") or event.name
-
-
-def _parsed(event: SseEvent) -> JsonObject:
-    data = event.data
-    if data is None:
-        return {}
-    try:
-        value: Json = read_json(data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _is_call(data: JsonObject) -> bool:
@@ -262,14 +343,14 @@ def _emptied(data: JsonObject) -> JsonObject:
 
 
 def _refused(held: _Held, line: str, stop: SseEvent) -> _Out:
-    index = _parsed(held.start).get("index")
+    index = parsed(held.start).get("index")
     start = {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
     delta = {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": line}}
     return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw, stop.raw]
 
 
 def _changed(held: _Held, arguments: JsonObject, stop: SseEvent) -> _Out:
-    data = _parsed(held.start)
+    data = parsed(held.start)
     text = write_json(arguments).decode()
     delta = {
         "type": "content_block_delta",
@@ -287,9 +368,36 @@ def _delta_event(held: _Held, delta: JsonObject) -> SseEvent:
     return SseEvent.build("content_block_delta", data, held.start.newline)
 
 
+def _stop_reason(event: SseEvent) -> str | None:
+    delta = parsed(event).get("delta")
+    reason = delta.get("stop_reason") if isinstance(delta, dict) else None
+    return reason if isinstance(reason, str) else None
+
+
+def _output_tokens(event: SseEvent) -> int:
+    usage = parsed(event).get("usage")
+    tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
+    return tokens if isinstance(tokens, int) else 0
+
+
+def _with_spent(event: SseEvent, spent: int) -> SseEvent:
+    """The event with what earlier replies of the model cost in its count."""
+    data = parsed(event)
+    usage = data.get("usage")
+    if not isinstance(usage, dict):
+        return event
+    total = {**usage, "output_tokens": _output_tokens(event) + spent}
+    return event.with_data(write_json({**data, "usage": total}))
+
+
+def _blocks_in(raw: bytes) -> int:
+    message = collected(raw)
+    return len(message["content"]) if message is not None else raw.count(b'"content_block_start"')
+
+
 def _stop_told(event: SseEvent) -> SseEvent:
     """The event with `end_turn` where it says that a tool is to be used, since none is left."""
-    data = _parsed(event)
+    data = parsed(event)
     delta = data.get("delta")
     if not isinstance(delta, dict) or delta.get("stop_reason") != "tool_use":
         return event

@@ -12,6 +12,9 @@ from interpose.wire.strictjson import read_arguments
 
 LEGACY = "function_call"
 
+THOUGHTS = ("reasoning_content", "reasoning")
+"""Members of a message in which servers show what the model thought, as text."""
+
 
 def legacy_id(name: str) -> str:
     """The id under which a call without an id is known; its result names the function only."""
@@ -38,6 +41,17 @@ def read_call(entry: JsonObject) -> ProposedCall:
 def read_legacy_call(function: JsonObject) -> ProposedCall:
     """The call that a complete `function_call` proposes."""
     return _named(legacy_id(str(function.get("name") or "")), function)
+
+
+def history_entry(entry: JsonObject, call: ProposedCall, place: int) -> Json:
+    """The item of `tool_calls` as a history has it, and in `index` its place among those of its message.
+
+    None for one that cannot be read, or has no id under which it could be answered.
+    """
+    if call.problem is not None or not call.call_id:
+        return None
+    kind = "function" if isinstance(entry.get("function"), dict) else "custom"
+    return {"type": kind, **entry, "id": call.call_id, "index": place}
 
 
 def with_arguments(entry: JsonObject, arguments: JsonObject) -> dict[str, Any]:

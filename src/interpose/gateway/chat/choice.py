@@ -9,15 +9,17 @@ from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import ProposedCall
+from interpose.gateway.api import ProposedCall, RefusedCall
 from interpose.gateway.chat.calls import (
     LEGACY,
     entries_of,
+    history_entry,
     legacy_with_arguments,
     read_call,
     read_legacy_call,
     with_arguments,
 )
+from interpose.gateway.marks import GAP, told
 from interpose.gateway.wording import refused_line
 from interpose.wire.strictjson import join_pieces
 
@@ -56,6 +58,10 @@ class PartialCall:
         entry = self.complete()
         return read_legacy_call(entry["function"]) if self.is_legacy else read_call(entry)
 
+    def refused(self, call: ProposedCall, line: str, place: int) -> RefusedCall:
+        """The call as it was refused, `place` among those of its message; the older form has no id to answer."""
+        return RefusedCall(call, line, None if self.is_legacy else history_entry(self.complete(), call, place))
+
     def _add_body(self, key: str, body: JsonObject) -> None:
         text_key, name_key = _PIECED[key]
         known = self.entry.setdefault(key, {})
@@ -79,6 +85,9 @@ class Choice:
     has_text: bool = False
     is_late: bool = False
     has_late_piece: bool = False
+    speaks_behind: bool = False
+    """Whether a text came when the choice was finished or a call had been refused."""
+    stop_reason: Json = None
     closed: set[Json] = field(default_factory=set)
     released: int = 0
     refused: int = 0
@@ -94,6 +103,11 @@ class Choice:
             self.has_late_piece = True
             return
         self._slot(LEGACY, is_legacy=True).add({"function": delta[LEGACY]})
+
+    def spoke(self) -> None:
+        """Notes a text."""
+        self.has_text = True
+        self.speaks_behind = self.speaks_behind or self.is_late or self.refused > 0
 
     def take(self) -> list[PartialCall]:
         """The calls that are held, which are then nobody's but the caller's."""
@@ -131,18 +145,30 @@ class Choice:
         return self.calls[-1]
 
 
+def refused_calls(
+    choice: Choice, calls: list[PartialCall], proposed: list[ProposedCall], verdicts: list[Verdict]
+) -> list[RefusedCall]:
+    """Those of the calls that were refused, with the lines that are told of them."""
+    before = choice.released + choice.refused
+    return [
+        call.refused(one, refused_line(one.name, verdict), before + place)
+        for place, (call, one, verdict) in enumerate(zip(calls, proposed, verdicts, strict=True))
+        if not verdict.allowed
+    ]
+
+
 def rewritten_deltas(
-    choice: Choice, calls: list[PartialCall], verdicts: list[Verdict]
+    choice: Choice, calls: list[PartialCall], verdicts: list[Verdict], lines: list[str]
 ) -> tuple[list[dict[str, Any]], int]:
     """The deltas that stand in the place of the held ones, and how many calls are left in them.
 
-    Refusals are told as content, ahead of the calls that are left, which are counted anew from where they were.
+    The lines of those refused are told as content, ahead of the calls that are left, which are counted anew from where
+    they were.
     """
-    told = [refused_line(call.proposed().name, v) for call, v in zip(calls, verdicts, strict=True) if not v.allowed]
     deltas: list[dict[str, Any]] = []
-    if told:
-        text = "\n\n".join(told)
-        deltas.append({"content": f"\n\n{text}" if choice.has_text else text})
+    if lines:
+        deltas.append({"content": told(GAP.join(lines), has_text=choice.has_text)})
+        choice.has_text = True
     left = 0
     for call, verdict in zip(calls, verdicts, strict=True):
         if verdict.allowed:

@@ -4,26 +4,32 @@ Knows: roles, contents, tool messages. Does not know: verdicts.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import ToolChoice
+from interpose.contracts.wording import framed
 from interpose.gateway.api import Edits, NewResult, NewTurn, ProposedCall, ResultEdit, Rewritten, TurnEdit
 from interpose.gateway.bodies import (
     content_digest,
     content_text,
+    is_same,
     last_assistant,
     named,
     open_array,
     open_body,
     open_object,
     role_of,
+    root_of,
     spoken,
     tools_of,
     value_of,
 )
 from interpose.gateway.chat.calls import LEGACY, legacy_id, read_call, read_legacy_call
+from interpose.gateway.chat.history import Restoring, texts_of
+from interpose.gateway.marks import occurrences
 from interpose.gateway.wording import REMINDER_OPEN
 from interpose.wire.jsonbytes import write_json
 
@@ -34,36 +40,63 @@ class ChatRequest:
     """The port `RequestView`. Raises Unreadable when the body is not JSON or its messages are no list."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
+        self.body = body
         self._top = open_body(body)
         self._messages = [bytes(raw) for raw in open_array(self._top.get("messages"))]
         self._roles = [role_of(msgspec.Raw(message)) for message in self._messages]
         self._new_from = last_assistant(self._roles) + 1
         model = value_of(self._top.get("model"))
         self.model = model if isinstance(model, str) else None
+        self.is_streamed = value_of(self._top.get("stream")) is True
+        self.length = len(self._messages)
         newest = self._newest_prompt()
         self.turn = newest if newest and newest.position >= self._new_from else None
         self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
         self.results = tuple(self._new_results())
 
+    @cached_property
+    def root(self) -> str:
+        """As the port says: what the person said first."""
+        return root_of(self._messages, self._roles)
+
+    def occurrences(self, line: str) -> int:
+        """As the port says."""
+        return occurrences(texts_of(self._messages, self._roles), line)
+
+    @cached_property
+    def tools(self) -> list[Json]:
+        """As the port says."""
+        return tools_of(self._top.get("tools"))
+
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; the older `functions` too."""
-        tools = [tool for tool in tools_of(self._top.get("tools")) if isinstance(tool, dict)]
+        tools = [tool for tool in self.tools if isinstance(tool, dict)]
         entries = [tool.get("custom" if tool.get("type") == "custom" else "function") for tool in tools]
         return named([*entries, *tools_of(self._top.get("functions"))])
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none."""
-        messages = [self._edited(position, edits) for position in range(len(self._messages))]
+        messages = self._model_history(edits)
         choice = self._choice(tool_choice)
-        if choice is None and all(new is old for new, old in zip(messages, self._messages, strict=True)):
-            return Rewritten(self._body)
+        if choice is None and is_same(messages, self._messages):
+            return Rewritten(self.body)
 
         top = dict(self._top)
         top["messages"] = msgspec.Raw(write_json([msgspec.Raw(message) for message in messages]))
         if choice is not None:
             top["tool_choice"] = choice
         return Rewritten(write_json(top), choice_applied=choice is not None)
+
+    def _model_history(self, edits: Edits) -> list[bytes]:
+        """The messages as the model knows them; the same objects where that is what the client has."""
+        edited = [self._edited(position, edits) for position in range(len(self._messages))]
+        if not edits.restores:
+            return edited
+        restoring = Restoring(edits, self.root)
+        messages: list[bytes] = []
+        for role, message in zip(self._roles, edited, strict=True):
+            messages += restoring.spoken(message) if role == "assistant" else [message]
+        return messages
 
     def _newest_prompt(self) -> NewTurn | None:
         for position in range(len(self._messages) - 1, -1, -1):
@@ -119,7 +152,7 @@ class ChatRequest:
         turn = edits.turn_edit(position, content_digest(content))
         if turn is None or turn.is_empty:
             return message
-        return self._with_content(position, _reminded(content, turn))
+        return self._with_content(position, _prompted(content, turn))
 
     def _edited_result(self, position: int, edits: Edits) -> bytes:
         call_id = self._call_id(position)
@@ -176,19 +209,24 @@ def _is_reminder(part: Json) -> bool:
     return isinstance(text, str) and text.lstrip().startswith(REMINDER_OPEN)
 
 
-def _reminded(content: Json, turn: TurnEdit) -> Json:
-    """A string stays a string: many servers that speak this API take no list."""
+def _prompted(content: Json, turn: TurnEdit) -> Json:
+    """The reminder before the first text of the person; a prompt that is replaced stands there in one part.
+
+    A string stays a string: many servers that speak this API take no list.
+    """
     if not isinstance(content, list):
-        return f"{turn.reminder}\n\n{content}"
-    place = next(
-        (
-            at
-            for at, part in enumerate(content)
-            if isinstance(part, dict) and part.get("type") == "text" and not _is_reminder(part)
-        ),
-        len(content),
-    )
-    return [*content[:place], {"type": "text", "text": turn.reminder}, *content[place:]]
+        return framed(turn.reminder, content if turn.replacement is None else turn.replacement, "")
+    texts = [at for at, part in enumerate(content) if _is_of_the_person(part)]
+    place = texts[0] if texts else len(content)
+    behind = content[place:]
+    if turn.replacement is not None:
+        kept = [part for at, part in enumerate(content) if at > place and at not in texts]
+        behind = [*_text_parts(turn.replacement), *kept]
+    return [*content[:place], *_text_parts(turn.reminder), *behind]
+
+
+def _is_of_the_person(part: Json) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and not _is_reminder(part)
 
 
 def _annotated(content: Json, edit: ResultEdit) -> Json:

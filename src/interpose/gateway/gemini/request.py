@@ -4,15 +4,27 @@ Knows: contents, parts, function responses, in both spellings. Does not know: ve
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import ToolChoice
 from interpose.gateway.api import Edits, NewResult, NewTurn, Rewritten, TurnEdit
-from interpose.gateway.bodies import content_digest, named, open_array, open_body, open_object, tools_of, value_of
+from interpose.gateway.bodies import (
+    content_digest,
+    is_same,
+    named,
+    open_array,
+    open_body,
+    open_object,
+    tools_of,
+    value_of,
+)
+from interpose.gateway.gemini.history import Restoring, texts_of
 from interpose.gateway.gemini.parts import CALL, RESPONSE, member, read_call
 from interpose.gateway.gemini.results import edited_response, error_text_of, text_of_response
+from interpose.gateway.marks import occurrences
 from interpose.gateway.wording import REMINDER_OPEN
 from interpose.wire.jsonbytes import write_json
 
@@ -26,11 +38,11 @@ _PERSON = ("user", "")
 class GeminiRequest:
     """The port `RequestView`. Raises Unreadable when the body is not JSON or its contents are no list.
 
-    The model is in the path, so it is None here.
+    The model is in the path, so it is None here; and whether the reply is to be streamed.
     """
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
+        self.body = body
         self._top = open_body(body, arguments="args")
         self._contents = [bytes(raw) for raw in open_array(self._top.get("contents"))]
         self._values = [value_of(msgspec.Raw(content)) for content in self._contents]
@@ -38,27 +50,55 @@ class GeminiRequest:
         spoke = [at for at, role in enumerate(self._roles) if role == "model"]
         self._new_from = spoke[-1] + 1 if spoke else 0
         self.model: str | None = None
+        self.is_streamed = False
+        self.length = len(self._contents)
         newest = self._newest_prompt()
         self.turn = newest if newest and newest.position >= self._new_from else None
         self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
         self.results = tuple(self._new_results())
 
+    @cached_property
+    def root(self) -> str:
+        """As the port says: what the person said first."""
+        first = next((value for value, role in zip(self._values, self._roles, strict=True) if role in _PERSON), None)
+        return "" if first is None else content_digest(_parts(first))
+
+    def occurrences(self, line: str) -> int:
+        """As the port says."""
+        return occurrences(texts_of(self._values), line)
+
+    @cached_property
+    def tools(self) -> list[Json]:
+        """As the port says."""
+        return tools_of(self._top.get("tools"))
+
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; tools that the provider runs by itself have no names."""
-        return named(entry for tool in tools_of(self._top.get("tools")) for entry in _declared(tool))
+        return named(entry for tool in self.tools for entry in _declared(tool))
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none."""
-        contents = [self._edited(position, edits) for position in range(len(self._contents))]
+        contents = self._model_history(edits)
         config = self._tool_config(tool_choice)
-        if config is None and all(new is old for new, old in zip(contents, self._contents, strict=True)):
-            return Rewritten(self._body)
+        if config is None and is_same(contents, self._contents):
+            return Rewritten(self.body)
 
         top = {**self._top, "contents": msgspec.Raw(write_json([msgspec.Raw(content) for content in contents]))}
         if config is not None:
             key, value = config
             top[key] = value
         return Rewritten(write_json(top), choice_applied=config is not None)
+
+    def _model_history(self, edits: Edits) -> list[bytes]:
+        """The contents as the model knows them; the same objects where that is what the client has."""
+        edited = [self._edited(position, edits) for position in range(len(self._contents))]
+        if not edits.restores:
+            return edited
+        restoring = Restoring(edits, self.root)
+        contents: list[bytes] = []
+        for content, role in zip(edited, self._roles, strict=True):
+            contents += restoring.spoken(content) if role == "model" else [restoring.heard(content)]
+        return [*contents, *restoring.between()]
 
     def _newest_prompt(self) -> NewTurn | None:
         for position in range(len(self._contents) - 1, -1, -1):
@@ -133,8 +173,8 @@ class GeminiRequest:
         digest = content_digest(_parts(self._values[position]))
         turn = edits.turn_edit(position, digest) if position in edits.edited_positions else None
         if turn is not None and not turn.is_empty and self._roles[position] in _PERSON:
-            edited = _reminded(edited, turn)
-        if len(edited) == len(raw_parts) and all(new is old for new, old in zip(edited, raw_parts, strict=True)):
+            edited = _prompted(edited, turn)
+        if is_same(edited, raw_parts):
             return content
         return write_json({**fields, "parts": msgspec.Raw(write_json(edited))})
 
@@ -188,7 +228,17 @@ def _is_words(part: JsonObject) -> bool:
     return isinstance(text, str) and not text.lstrip().startswith(REMINDER_OPEN)
 
 
-def _reminded(parts: list[msgspec.Raw], turn: TurnEdit) -> list[msgspec.Raw]:
+def _prompted(parts: list[msgspec.Raw], turn: TurnEdit) -> list[msgspec.Raw]:
+    """The reminder before the person's first words; a prompt that is replaced stands there in one part."""
     values = [value_of(part) for part in parts]
-    place = next((at for at, part in enumerate(values) if isinstance(part, dict) and _is_words(part)), len(parts))
-    return [*parts[:place], msgspec.Raw(write_json({"text": turn.reminder})), *parts[place:]]
+    texts = [at for at, value in enumerate(values) if isinstance(value, dict) and _is_words(value)]
+    place = texts[0] if texts else len(parts)
+    behind = parts[place:]
+    if turn.replacement is not None:
+        kept = [part for at, part in enumerate(parts) if at > place and at not in texts]
+        behind = [*_text_parts(turn.replacement), *kept]
+    return [*parts[:place], *_text_parts(turn.reminder), *behind]
+
+
+def _text_parts(text: str) -> list[msgspec.Raw]:
+    return [msgspec.Raw(write_json({"text": text}))] if text else []

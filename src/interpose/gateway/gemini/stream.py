@@ -1,60 +1,25 @@
 """A streamed reply of Gemini: a call comes whole in its chunk, so a chunk waits for its own verdicts only.
 
-Knows: chunks as server-sent events, and as items of one array. Does not know: sockets, why a call is refused.
+Knows: chunks as server-sent events, and as items of one array. Does not know: what chunks say, sockets.
 """
 
-import re
 from collections.abc import Generator
-from typing import TypeAlias
 
-import msgspec
-
-from interpose.contracts.json import Json
-from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import CUT_SHORT, ProposedCall, Steps, Unreadable
-from interpose.gateway.bodies import RawObject, open_body, read_in_one_way
+from interpose.gateway.api import CUT_SHORT, Answer, Onward, Step, Steps
 from interpose.gateway.faults import error_body, error_event
-from interpose.gateway.gemini.parts import HARMLESS
-from interpose.gateway.gemini.reply import Candidates, judged_chunk
-from interpose.wire.jsonarray import ArrayReader
-from interpose.wire.jsonbytes import read_json, write_json
+from interpose.gateway.gemini.chunks import Chunks, Out
+from interpose.gateway.gemini.message import BLANK
+from interpose.gateway.transcript import Transcript
+from interpose.wire.jsonarray import ArrayReader, Piece
 from interpose.wire.sse import SseEvent, SseReader
-
-_ONE_TEXT = re.compile(
-    rb'"parts"\s*:\s*\[\s*\{\s*"text"\s*:\s*"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)"\s*'
-    rb'(?P<thought>,\s*"thought"\s*:\s*true\s*)?(?:,\s*"thoughtSignature"\s*:\s*"[^"\\]*"\s*)?\}\s*\]'
-)
-"""The parts of a chunk that says one text and nothing else."""
-
-_MATTERS = (b"\\u", b'"error"', b'"finish')
-"""Bytes for which a chunk is read all the same; an escape may hide any of them."""
-
-_OTHER_CANDIDATE = re.compile(rb'"index"\s*:\s*[^0\s]')
-_BLANK = b"\xef\xbb\xbf \t\r\n"
-_Out: TypeAlias = list[bytes]
-_Judging: TypeAlias = Generator[ProposedCall | bytes, Verdict | None, bytes | None]
-
-
-class _Content(msgspec.Struct):
-    parts: list[dict[str, msgspec.Raw]] | None = None
-
-
-class _Candidate(msgspec.Struct):
-    content: _Content | None = None
-    index: int = 0
-    finish: Json = msgspec.field(default=None, name="finishReason")
-
-
-class _Chunk(msgspec.Struct):
-    candidates: list[_Candidate] | None = None
-    error: Json = None
-
-
-_CHUNK = msgspec.json.Decoder(_Chunk)
 
 
 class GeminiStream:
-    """The port `ReplyStream`. The first byte that is not blank tells events from an array."""
+    """The port `ReplyStream`. The first byte that is not blank tells events from an array.
+
+    The chunk that says why the model stopped, and what is behind it, waits for the end of the model's bytes: another
+    reply may follow in its place.
+    """
 
     def __init__(self) -> None:
         self._blank = b""
@@ -64,7 +29,7 @@ class GeminiStream:
         """What `data` makes possible. Raises EventTooLong or ItemTooLong when a chunk does not end."""
         if self._form is None:
             data = self._blank + data
-            start = data.lstrip(_BLANK)
+            start = data.lstrip(BLANK)
             if not start:
                 self._blank = data
                 return
@@ -79,139 +44,158 @@ class GeminiStream:
         yield from self._form.finish(fault)
 
 
-class _Chunks:
-    """What all chunks of one reply are judged by."""
-
-    def __init__(self) -> None:
-        self._candidates = Candidates()
-        self.is_over = False
-
-    def judged(self, data: bytes, out: _Out) -> _Judging:
-        """The chunk as it may leave, None when that is as it came; `out` leaves before anything is asked."""
-        if self.passes(data):
-            return None
-        yield from read_in_one_way(data, out, arguments="args")
-        try:
-            chunk = _CHUNK.decode(data)
-        except (msgspec.DecodeError, RecursionError):
-            chunk = None
-        if chunk is not None:
-            self._note(chunk)
-            if _is_plain(chunk):
-                return None
-        fields = _fields(data)
-        if fields is None:
-            return None
-        if out:
-            yield b"".join(out)
-            out.clear()
-        changed = yield from judged_chunk(fields, self._candidates)
-        return None if changed is None else write_json(changed)
-
-    def passes(self, raw: bytes) -> bool:
-        """Whether a chunk, or what stands around it, is one text that need not be read."""
-        if any(mark in raw for mark in _MATTERS) or raw.count(b'"parts"') != 1:
-            return False
-        found = _ONE_TEXT.search(raw)
-        if found is None or _OTHER_CANDIDATE.search(raw) is not None:
-            return False
-        if found["text"] and found["thought"] is None:
-            self._candidates.at(0).has_text = True
-        return True
-
-    def _note(self, chunk: _Chunk) -> None:
-        self.is_over = self.is_over or chunk.error is not None
-        for candidate in chunk.candidates or ():
-            self.is_over = self.is_over or candidate.finish is not None
-            if _is_plain(chunk) and any(_has_text(part) for part in _parts(candidate)):
-                self._candidates.at(candidate.index).has_text = True
-
-
 class _Events:
     """Chunks as server-sent events."""
 
     def __init__(self) -> None:
         self._reader = SseReader()
-        self._chunks = _Chunks()
+        self._transcript = Transcript()
+        self._chunks = Chunks()
+        self._tail: list[SseEvent] = []
         self._last = b"\r\n"
 
     def feed(self, data: bytes) -> Steps:
         block = self._reader.take(data)
-        self._last = block or self._last
+        if block:
+            self._transcript.add(block)
+            self._last = block
         if self._chunks.passes(block):
             yield block
             return
-        out: _Out = []
+        out: Out = []
         for event in self._reader.split(block):
             yield from self._take(event, out)
         if out:
             yield b"".join(out)
 
     def finish(self, fault: str | None) -> Steps:
-        out: _Out = []
+        out: Out = []
         events, rest = self._reader.finish()
         for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
+            self._transcript.add(event.raw)
             yield from self._take(event, out)
+        if fault is None and not self._chunks.is_broken and (yield from self._goes_on(out)):
+            return
+        out += [event.raw for event in self._tail]
+        self._tail = []
         if fault is not None and not self._chunks.is_over:
-            out.append(error_event("gemini", fault, SseEvent(self._last).newline))
+            out.append(error_event("gemini", fault, self._newline))
         if out:
             yield b"".join(out)
 
-    def _take(self, event: SseEvent, out: _Out) -> Steps:
+    @property
+    def _newline(self) -> bytes:
+        return SseEvent(self._last).newline
+
+    def _take(self, event: SseEvent, out: Out) -> Steps:
         if self._chunks.passes(event.raw):
             out.append(event.raw)
             return
         data = event.data
         changed = (yield from self._chunks.judged(data, out)) if data is not None else None
-        out.append(event.raw if changed is None else event.with_data(changed).raw)
+        left = event if changed is None else event.with_data(changed)
+        if self._chunks.is_ending:
+            self._tail.append(left)
+            return
+        out.append(left.raw)
+
+    def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
+        """Whether another reply of the model follows in this one; asked before the end leaves."""
+        if out:
+            yield b"".join(out)
+            out.clear()
+        raw = self._transcript.taken()
+        answer = yield self._chunks.over(raw)
+        if not isinstance(answer, Onward):
+            return False
+        for event in self._tail:
+            kept = self._chunks.left_of(event.data)
+            out += [] if kept is None else [event.with_data(kept).raw]
+        self._chunks.begin_next(raw)
+        if answer.note:
+            out.append(SseEvent.build(None, self._chunks.note(answer.note), self._newline).raw)
+        self._reader = SseReader()
+        self._tail = []
+        if out:
+            yield b"".join(out)
+        return True
 
 
 class _Array:
-    """Chunks as the items of one array."""
+    """Chunks as the items of one array. From a second reply on what stands between them is ours."""
 
     def __init__(self) -> None:
         self._reader = ArrayReader()
-        self._chunks = _Chunks()
+        self._transcript = Transcript()
+        self._chunks = Chunks()
+        self._tail: list[Piece] = []
         self._wants_comma = False
+        self._is_ours = False
 
     def feed(self, data: bytes) -> Steps:
-        out: _Out = []
+        self._transcript.add(data)
+        out: Out = []
         for piece in self._reader.feed(data):
-            changed = (yield from self._chunks.judged(piece.raw, out)) if piece.is_item else None
-            self._wants_comma = piece.is_item or (self._wants_comma and b"," not in piece.raw)
-            out.append(piece.raw if changed is None else changed)
+            yield from self._take(piece, out)
         if out:
             yield b"".join(out)
 
     def finish(self, fault: str | None) -> Steps:
         """An item that is not complete is nothing to anybody who reads arrays, and is left out."""
         self._reader.finish()
-        if self._reader.is_over or (fault is None and self._chunks.is_over):
+        out: Out = []
+        is_whole = self._reader.is_over or (fault is None and self._chunks.is_over)
+        may_go_on = is_whole and fault is None and not self._chunks.is_broken
+        if may_go_on and (yield from self._goes_on(out)):
             return
-        separator = b",\r\n" if self._wants_comma else b""
-        yield separator + error_body("gemini", 502, fault or CUT_SHORT) + b"]"
+        for piece in self._tail:
+            self._tell(piece, out)
+        self._tail = []
+        if not is_whole:
+            self._tell(Piece(error_body("gemini", 502, fault or CUT_SHORT), is_item=True), out, separates=True)
+        if not is_whole or self._is_ours:
+            out.append(b"]")
+        if out:
+            yield b"".join(out)
 
+    def _take(self, piece: Piece, out: Out) -> Steps:
+        if not piece.is_item:
+            if self._is_ours:
+                return
+            if self._chunks.is_ending or b"]" in piece.raw:
+                self._tail.append(piece)
+                return
+            self._tell(piece, out)
+            return
+        changed = yield from self._chunks.judged(piece.raw, out)
+        left = piece if changed is None else Piece(changed, is_item=True)
+        if self._chunks.is_ending:
+            self._tail.append(left)
+            return
+        self._tell(left, out, separates=self._is_ours)
 
-def _is_plain(chunk: _Chunk) -> bool:
-    return all(part.keys() <= HARMLESS for candidate in chunk.candidates or () for part in _parts(candidate))
+    def _tell(self, piece: Piece, out: Out, *, separates: bool = False) -> None:
+        if self._wants_comma and (separates or self._is_ours):
+            out.append(b",\r\n")
+        self._wants_comma = piece.is_item or (self._wants_comma and b"," not in piece.raw)
+        out.append(piece.raw)
 
-
-def _parts(candidate: _Candidate) -> list[dict[str, msgspec.Raw]]:
-    return (candidate.content.parts if candidate.content is not None else None) or []
-
-
-def _has_text(part: dict[str, msgspec.Raw]) -> bool:
-    return bytes(part.get("text", b'""')) not in (b'""', b"null") and bytes(part.get("thought", b"")) != b"true"
-
-
-def _fields(data: bytes) -> RawObject | None:
-    """The members of a chunk, read as its most lenient reader would; None when it is no object."""
-    try:
-        return open_body(data, arguments="args")
-    except Unreadable:
-        pass
-    try:
-        value = read_json(data)
-    except ValueError:
-        return None
-    return open_body(write_json(value)) if isinstance(value, dict) else None
+    def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
+        """Whether another reply of the model follows in this one; asked before the end leaves."""
+        raw = self._transcript.taken()
+        answer = yield self._chunks.over(raw)
+        if not isinstance(answer, Onward):
+            return False
+        told = [self._chunks.left_of(piece.raw) for piece in self._tail if piece.is_item]
+        self._chunks.begin_next(raw)
+        if answer.note:
+            told.append(self._chunks.note(answer.note))
+        for item in told:
+            if item is not None:
+                self._tell(Piece(item, is_item=True), out, separates=True)
+        self._reader = ArrayReader()
+        self._tail = []
+        self._is_ours = True
+        if out:
+            yield b"".join(out)
+        return True

@@ -6,25 +6,18 @@ place. Does not know: the order of items, verdicts.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.bodies import open_object, value_of
-from interpose.gateway.responses.items import commands_of_call, output_text, read_call, text_of_call
+from interpose.gateway.responses.events import DELTAS, Event, call_events
+from interpose.gateway.responses.items import commands_of_call, read_call, text_of_call
 from interpose.wire.strictjson import join_pieces
 
 _TEXT_MEMBERS = ("arguments", "input", "command")
 _IDENTITY_MEMBERS = ("type", "id", "call_id", "name", "namespace")
-_DELTAS = {
-    "function_call": ("response.function_call_arguments", "arguments"),
-    "custom_tool_call": ("response.custom_tool_call_input", "input"),
-}
-
-Event: TypeAlias = tuple[str, dict[str, Any]]
-"""A type of event, and what it says beside its type and number."""
 
 
 @dataclass(slots=True)
@@ -92,31 +85,16 @@ class Held:
         return self.announced.get(name) if isinstance(self.announced, dict) else None
 
 
-def told_events(item: JsonObject, index: Json) -> Iterator[Event]:
-    """The events of a message that stands in the place of a call."""
-    place = {"item_id": item["id"], "output_index": index, "content_index": 0}
-    (part,) = item["content"]
-    begun = {**item, "status": "in_progress", "content": []}
-    yield "response.output_item.added", {"output_index": index, "item": begun}
-    yield "response.content_part.added", {**place, "part": output_text("")}
-    yield "response.output_text.delta", {**place, "delta": part["text"], "logprobs": []}
-    yield "response.output_text.done", {**place, "text": part["text"], "logprobs": []}
-    yield "response.content_part.done", {**place, "part": part}
-    yield "response.output_item.done", {"output_index": index, "item": item}
-
-
 def rewritten_events(raw: msgspec.Raw, announced: Json, index: Json) -> Iterator[Event]:
     """The events of a call with other arguments; `raw` is the whole item."""
     item = value_of(raw)
-    kind, member = _DELTAS.get(str(item.get("type")), ("", ""))
-    begun = dict(announced if isinstance(announced, dict) and member else item)
+    is_streamed = item.get("type") in DELTAS
+    begun = dict(announced if isinstance(announced, dict) and is_streamed else item)
     if "status" in begun:
         begun["status"] = "in_progress"
-    if member:
-        begun[member] = ""
+    if is_streamed:
+        begun[DELTAS[item["type"]][1]] = ""
     yield "response.output_item.added", {"output_index": index, "item": begun}
-    if member:
-        place = {"item_id": item.get("id"), "output_index": index}
-        yield f"{kind}.delta", {**place, "delta": item[member]}
-        yield f"{kind}.done", {**place, "name": item.get("name"), member: item[member]}
+    for kind, fields in call_events(item) if is_streamed else ():
+        yield kind, {"item_id": item.get("id"), "output_index": index, **fields}
     yield "response.output_item.done", {"output_index": index, "item": open_object(raw)}

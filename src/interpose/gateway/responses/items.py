@@ -20,6 +20,9 @@ from interpose.wire.strictjson import read_arguments
 CODE_MODE = "exec"
 """The freeform tool that runs a program of the model's, in which tools are called."""
 
+PROGRAM = "a program that calls tools, which interpose cannot read"
+"""What is wrong with a call of it."""
+
 _PASSING = frozenset(
     {
         "message",
@@ -128,6 +131,16 @@ def with_arguments(raw: msgspec.Raw, arguments: JsonObject) -> msgspec.Raw | Non
             return None
 
 
+def with_original(raw: msgspec.Raw, arguments: JsonObject) -> msgspec.Raw | None:
+    """The item with the arguments that `read_call` gave for it before it was changed."""
+    restored = with_arguments(raw, arguments)
+    if restored is None or value_of(open_object(raw).get("type")) != "shell_call":
+        return restored
+    fields = open_object(restored)
+    action = value_of(fields["action"])
+    return _with(fields, "action", {**action, "commands": _apart(action["commands"][0])})
+
+
 def told_message(raw: msgspec.Raw, line: str) -> dict[str, Any]:
     """The message that stands in the place of a refused call, with an id made from the call's."""
     item = value_of(raw)
@@ -164,7 +177,7 @@ def _custom(call_id: str, item: JsonObject) -> ProposedCall:
     if not isinstance(text, str):
         return ProposedCall(call_id, name, {}, "the input of a freeform tool is not a text")
     if name == CODE_MODE:
-        return ProposedCall(call_id, name, {}, "a program that calls tools, which interpose cannot read")
+        return ProposedCall(call_id, name, {}, PROGRAM)
     return ProposedCall(call_id, name, {"input": text})
 
 
@@ -182,8 +195,22 @@ def _shell(call_id: str, fields: RawObject) -> ProposedCall:
     commands = arguments.pop("commands", None)
     if not isinstance(commands, list) or not commands or not all(isinstance(one, str) for one in commands):
         return replace(call, arguments={}, problem="the commands of a shell call are not a list of texts")
-    command = commands[0] if len(commands) == 1 else "\n".join(f"sh -c {shlex.quote(one)}" for one in commands)
+    command = commands[0] if len(commands) == 1 else _together(commands)
     return replace(call, arguments={"command": command, **arguments})
+
+
+def _together(commands: list[str]) -> str:
+    return "\n".join(f"sh -c {shlex.quote(one)}" for one in commands)
+
+
+def _apart(command: str) -> list[str]:
+    """The commands that were put `_together`; one that was alone stays so."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return [command]
+    commands = words[2::3]
+    return commands if len(commands) > 1 and _together(commands) == command else [command]
 
 
 def _patch(call_id: str, fields: RawObject) -> ProposedCall:

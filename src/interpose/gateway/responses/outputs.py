@@ -15,6 +15,11 @@ def input_text(text: str) -> dict[str, Any]:
     return {"type": "input_text", "text": text}
 
 
+def text_parts(text: str) -> list[Json]:
+    """A text as parts of the input; none for an empty one."""
+    return [input_text(text)] if text else []
+
+
 def text_of(content: Json) -> str:
     """The text that the model sees of a content: a string, or its parts' texts joined by line ends."""
     if isinstance(content, str):
@@ -42,8 +47,8 @@ def edited_output(output: Json, edit: ResultEdit) -> Json:
         return output if edit.replacement is None else edit.applied("")
     if _is_printed(output):
         return _edited_pieces(output, edit)
-    parts = output if edit.replacement is None else _parts(edit.replacement)
-    return [*_parts(edit.front), *parts, *_parts(edit.addition)]
+    parts = output if edit.replacement is None else text_parts(edit.replacement)
+    return [*text_parts(edit.front), *parts, *text_parts(edit.addition)]
 
 
 def _edited_pieces(pieces: list[Json], edit: ResultEdit) -> list[Json]:
@@ -64,7 +69,3 @@ def _is_printed(output: Json) -> bool:
         and bool(output)
         and all(isinstance(piece, dict) and ("stdout" in piece or "stderr" in piece) for piece in output)
     )
-
-
-def _parts(text: str) -> list[Json]:
-    return [input_text(text)] if text else []

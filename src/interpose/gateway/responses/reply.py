@@ -1,21 +1,29 @@
-"""A response as one object: its calls judged, refused ones told as messages in their place.
+"""A response as one object: its calls judged, refused ones told as messages in their place; several made into one.
 
-Knows: the list of output items. Does not know: verdicts' reasons, events, sockets.
+Knows: the list of output items, what counts them. Does not know: verdicts' reasons, events, sockets.
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from interpose.contracts.json import Json
-from interpose.contracts.verdict import Refusal, Verdict
-from interpose.gateway.api import ProposedCall, Steps, answered
-from interpose.gateway.bodies import RawObject, open_array, open_body, value_of
+from interpose.contracts.verdict import Refusal
+from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Steps, answered
+from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, value_of
+from interpose.gateway.responses.answers import entry_of
 from interpose.gateway.responses.items import is_call, read_call, told_message, with_arguments
+from interpose.gateway.responses.response import message
 from interpose.gateway.wording import refusal_line, refused_line
 from interpose.wire.jsonbytes import write_json
+
+_HEAD = ("id", "created_at", "previous_response_id")
+"""What the client knows a response by: that of the first of several."""
+
+_SPENT = ("output_tokens", "total_tokens")
+_UNFINISHED = ("queued", "in_progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,45 +33,159 @@ class Settled:
     call: ProposedCall
     item: msgspec.Raw | None
     outcome: Literal["released", "rewritten", "gone"]
+    refused: RefusedCall | None = None
 
 
 Identity: TypeAlias = tuple[str, str]
 """The id of an item and the id of its call."""
 
-Asking: TypeAlias = Generator[ProposedCall, Verdict | None, Settled]
+Asking: TypeAlias = Generator[ProposedCall, Answer, Settled]
 
 
-def judged_reply(body: bytes) -> Steps:
-    """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.
+@dataclass(slots=True)
+class Tally:
+    """What became of the calls of one reply of the model, and how far its items go."""
 
-    Raises Unreadable when the body is not a JSON object.
-    """
-    top = open_body(body)
-    changed = yield from judged_response(top, {})
-    yield body if changed is None else write_json(changed)
+    last: int = -1
+    released: int = 0
+    lost: int = 0
+    _refused: list[tuple[int, RefusedCall]] = field(default_factory=list)
+
+    def note(self, place: Json) -> None:
+        """An item stands at this place of the output."""
+        if isinstance(place, int):
+            self.last = max(self.last, place)
+
+    def add(self, place: Json, settled: Settled) -> None:
+        """A call of this place was judged."""
+        if settled.refused is None:
+            self.released += 1
+            return
+        self._refused.append((place if isinstance(place, int) else -1, settled.refused))
+
+    def over(self, raw: bytes, response: RawObject) -> RoundOver:
+        """The reply is complete; the response is what its end says."""
+        refused = sorted(self._refused, key=lambda one: one[0])
+        status = value_of(response.get("status"))
+        is_last = not refused or refused[-1][0] >= self.last
+        return RoundOver(
+            raw=raw,
+            refused=tuple(call for _, call in refused),
+            released=self.released,
+            stop_reason=_reason(response, status),
+            is_natural=status == "completed" and is_last and not self.lost,
+        )
+
+
+@dataclass(slots=True)
+class Earlier:
+    """What the client's response has of the model's earlier ones."""
+
+    _output: list[msgspec.Raw] = field(default_factory=list)
+    _head: RawObject = field(default_factory=dict)
+    _usages: list[Json] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no earlier one."""
+        return not self._usages
+
+    def add(self, response: RawObject, note: str, place: int) -> dict[str, Any] | None:
+        """Keeps one more; the message that a note of ours makes behind its items, at this place of the output."""
+        if self.is_empty:
+            self._head = {name: response[name] for name in _HEAD if name in response}
+        self._usages.append(value_of(response.get("usage")))
+        self._output += _items(response)
+        if not note:
+            return None
+        name = str(value_of(self._head.get("id")) or "interpose").removeprefix("resp_")
+        item = message(f"msg_{name}_{place}", note)
+        self._output.append(msgspec.Raw(write_json(item)))
+        return item
+
+    def told(self, response: RawObject) -> RawObject:
+        """The last response as the client gets it: with the first one's head, all items, and the cost of all."""
+        if self.is_empty:
+            return response
+        told = {name: value for name, value in response.items() if name in self._head or name not in _HEAD}
+        told |= {**self._head, "output": msgspec.Raw(write_json([*self._output, *_items(response)]))}
+        usage = value_of(response.get("usage"))
+        if isinstance(usage, dict):
+            told["usage"] = msgspec.Raw(write_json(self._summed(usage)))
+        return told
+
+    def _summed(self, usage: dict[str, Any]) -> dict[str, Any]:
+        spent = sum(_count(earlier, "output_tokens") for earlier in self._usages)
+        total = usage | {name: _count(usage, name) + spent for name in _SPENT if name in usage}
+        details = usage.get("output_tokens_details")
+        if isinstance(details, dict) and "reasoning_tokens" in details:
+            each = [*(_details(earlier) for earlier in self._usages), details]
+            thought = sum(_count(one, "reasoning_tokens") for one in each)
+            total["output_tokens_details"] = {**details, "reasoning_tokens": thought}
+        return total
+
+
+class ResponsesReply:
+    """The port `ReplyStream` for replies that come whole; the client's body is its last step."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._earlier = Earlier()
+        self._place = 0
+
+    def feed(self, data: bytes) -> Steps:
+        """Takes more of the body."""
+        self._pieces.append(data)
+        yield from ()
+
+    def finish(self, fault: str | None = None) -> Steps:  # noqa: ARG002 - half a body is told as an error elsewhere
+        """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.
+
+        Raises Unreadable when the body is not a JSON object, or can be read in two ways.
+        """
+        body, self._pieces = b"".join(self._pieces), []
+        top = open_body(body)
+        tally = Tally()
+        changed = yield from judged_response(top, {}, tally)
+        response = top if changed is None else changed
+        if value_of(top.get("status")) not in _UNFINISHED and has_items(top):
+            answer = yield tally.over(body, response)
+            if isinstance(answer, Onward):
+                self._place += tally.last + 1
+                self._place += self._earlier.add(response, answer.note, self._place) is not None
+                return
+        if changed is None and self._earlier.is_empty:
+            yield body
+            return
+        yield write_json(self._earlier.told(response))
 
 
 def judged_response(
-    response: RawObject, settled: Mapping[Identity, Settled]
-) -> Generator[ProposedCall, Verdict | None, RawObject | None]:
+    response: RawObject, settled: Mapping[Identity, Settled], tally: Tally, first: int = 0
+) -> Generator[ProposedCall, Answer, RawObject | None]:
     """The response with each call replaced by what became of it; None when it stays as it is.
 
-    A call that was `settled` before is asked for again only when it now says something else.
+    A call that was `settled` before is asked for again only when it now says something else. `first` is the place of
+    its first item in what the client gets.
     """
-    raw_output = response.get("output")
-    if raw_output is None or not bytes(raw_output).startswith(b"["):
+    if not has_items(response):
         return None
-    items = open_array(raw_output)
+    items = open_array(response["output"])
+    tally.note(first + len(items) - 1)
     judged: list[msgspec.Raw] = []
-    for raw in items:
+    for place, raw in enumerate(items, first):
         if not is_call(value_of(raw)):
             judged.append(raw)
             continue
-        item = yield from _in_place(raw, settled)
+        known = settled.get(identity(value_of(raw)))
+        call = read_call(raw)
+        if known is None or (known.outcome != "gone" and known.call != call):
+            known = yield from asked(raw, call)
+            tally.add(place, known)
+        item = raw if known.outcome == "released" else known.item
         if item is not None:
             judged.append(item)
-
-    if len(judged) == len(items) and all(new is old for new, old in zip(judged, items, strict=True)):
+    if is_same(judged, items):
         return None
     return {**response, "output": msgspec.Raw(write_json(judged))}
 
@@ -72,14 +194,14 @@ def asked(raw: msgspec.Raw, call: ProposedCall) -> Asking:
     """Asks for one call; what becomes of it."""
     verdict = answered((yield call))
     if not verdict.allowed:
-        return Settled(call, _told(raw, refused_line(call.name, verdict)), "gone")
+        return _refused(raw, call, refused_line(call.name, verdict))
     if verdict.arguments is None:
         return Settled(call, raw, "released")
     rewritten = with_arguments(raw, verdict.arguments)
     if rewritten is not None:
         return Settled(call, rewritten, "rewritten")
     refusal = Refusal("interpose", "it was to be changed, and a call of this kind cannot be")
-    return Settled(call, _told(raw, refusal_line(call.name, refusal)), "gone")
+    return _refused(raw, call, refusal_line(call.name, refusal))
 
 
 def identity(item: Json) -> Identity:
@@ -89,15 +211,33 @@ def identity(item: Json) -> Identity:
     return str(item.get("id") or ""), str(item.get("call_id") or "")
 
 
-def _in_place(
-    raw: msgspec.Raw, settled: Mapping[Identity, Settled]
-) -> Generator[ProposedCall, Verdict | None, msgspec.Raw | None]:
-    call = read_call(raw)
-    known = settled.get(identity(value_of(raw)))
-    if known is None or (known.outcome != "gone" and known.call != call):
-        known = yield from asked(raw, call)
-    return raw if known.outcome == "released" else known.item
+def has_items(response: RawObject) -> bool:
+    """Whether the response has a list of output items."""
+    output = response.get("output")
+    return output is not None and bytes(output).startswith(b"[")
 
 
-def _told(raw: msgspec.Raw, line: str) -> msgspec.Raw:
-    return msgspec.Raw(write_json(told_message(raw, line)))
+def _refused(raw: msgspec.Raw, call: ProposedCall, line: str) -> Settled:
+    told = msgspec.Raw(write_json(told_message(raw, line)))
+    return Settled(call, told, "gone", RefusedCall(call, line, entry_of(raw, call)))
+
+
+def _items(response: RawObject) -> list[msgspec.Raw]:
+    return open_array(response["output"]) if has_items(response) else []
+
+
+def _reason(response: RawObject, status: Json) -> str | None:
+    """The status, or what a response is incomplete for."""
+    details = value_of(response.get("incomplete_details"))
+    reason = details.get("reason") if isinstance(details, dict) else None
+    told = reason or status
+    return told if isinstance(told, str) else None
+
+
+def _details(usage: Json) -> Json:
+    return usage.get("output_tokens_details") if isinstance(usage, dict) else None
+
+
+def _count(value: Json, name: str) -> int:
+    count = value.get(name) if isinstance(value, dict) else None
+    return count if isinstance(count, int) else 0

@@ -4,24 +4,29 @@ Knows: input items, their contents, outputs of calls. Does not know: verdicts, i
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import ToolChoice
-from interpose.gateway.api import Edits, NewResult, NewTurn, ResultEdit, Rewritten, TurnEdit
+from interpose.gateway.api import Edits, NewResult, NewTurn, ResultEdit, Resumed, Rewritten, TurnEdit
 from interpose.gateway.bodies import (
     content_digest,
+    is_same,
     named,
-    open_array,
     open_body,
     open_object,
+    raw_text,
     spoken,
     tools_of,
     value_of,
 )
+from interpose.gateway.marks import occurrences
+from interpose.gateway.responses.answers import answer_of
+from interpose.gateway.responses.history import Restoring, is_stored, items_of, texts_of
 from interpose.gateway.responses.items import qualified, read_call
-from interpose.gateway.responses.outputs import edited_output, input_text, output_text_of, text_of
+from interpose.gateway.responses.outputs import edited_output, input_text, output_text_of, text_of, text_parts
 from interpose.gateway.wording import REMINDER_OPEN
 from interpose.wire.jsonbytes import write_json
 
@@ -53,38 +58,80 @@ class ResponsesRequest:
     """The port `RequestView`. Raises Unreadable when the body is not JSON or its input is neither text nor a list."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
+        self.body = body
         self._top = open_body(body)
-        self._items = _items(self._top.get("input"))
+        self._items = [bytes(item) for item in items_of(self._top.get("input"))]
         self._heads = [_head(item) for item in self._items]
         model_items = [at for at, head in enumerate(self._heads) if _is_of_the_model(head)]
         self._new_from = model_items[-1] + 1 if model_items else 0
         self._after = value_of(self._top.get("previous_response_id"))
         model = value_of(self._top.get("model"))
         self.model = model if isinstance(model, str) else None
+        self.is_streamed = value_of(self._top.get("stream")) is True
+        self.length = len(self._items)
         newest = self._newest_prompt()
         self.turn = newest if newest and newest.position >= self._new_from else None
         self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
         self.results = tuple(self._new_results())
 
+    @cached_property
+    def root(self) -> str:
+        """As the port says: what the person said first, in whichever form."""
+        first = next((at for at, head in enumerate(self._heads) if head.role == "user"), None)
+        return "" if first is None else content_digest(_listed(self._field(first, "content")))
+
+    def occurrences(self, line: str) -> int:
+        """As the port says."""
+        spoken_items = (item for item, head in zip(self._items, self._heads, strict=True) if head.role == "assistant")
+        return occurrences(texts_of(spoken_items), line)
+
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; a hosted tool, which has no name, goes by its type."""
-        return named({"name": name} for tool in self._tools() for name in _names(tool))
+        return named({"name": name} for tool in self.tools for name in _names(tool))
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none. Input that is edited becomes a list."""
-        items = [self._edited(position, edits) for position in range(len(self._items))]
+        items = self._model_history(edits)
         choice = self._choice(tool_choice)
-        is_same = all(new is old for new, old in zip(items, self._items, strict=True))
-        if choice is None and is_same:
-            return Rewritten(self._body)
+        resumed = self._resumed(edits)
+        answers = [answer_of(mark.entry, mark.answer) for mark in resumed.owed] if resumed else []
+        owed = [answer for answer in answers if answer is not None]
+        if choice is None and resumed is None and is_same(items, self._items):
+            return Rewritten(self.body)
 
         top = dict(self._top)
-        if not is_same:
-            top["input"] = msgspec.Raw(write_json([msgspec.Raw(item) for item in items]))
+        if owed or not is_same(items, self._items):
+            top["input"] = msgspec.Raw(write_json([*owed, *map(msgspec.Raw, items)]))
+        if resumed is not None and self._after:
+            top["previous_response_id"] = raw_text(resumed.response_id)
         if choice is not None:
             top["tool_choice"] = choice
         return Rewritten(write_json(top), choice_applied=choice is not None)
+
+    def _model_history(self, edits: Edits) -> list[bytes]:
+        """The items as the model knows them; the same objects where that is what the client has."""
+        edited = [self._edited(position, edits) for position in range(len(self._items))]
+        if not edits.restores:
+            return edited
+        restoring = Restoring(edits, self.root, stores=is_stored(self._top))
+        items: list[bytes] = []
+        for item, head in zip(edited, self._heads, strict=True):
+            match head:
+                case _Head(role="assistant"):
+                    items += restoring.item(item, is_message=True)
+                case _Head(type=kind) if kind.endswith("_call"):
+                    items += restoring.item(item, is_message=False)
+                case _:
+                    items.append(item)
+        return items
+
+    def _resumed(self, edits: Edits) -> Resumed | None:
+        """What a conversation that the provider keeps goes on from, where the client does not know it."""
+        conversation = value_of(self._top.get("conversation"))
+        if isinstance(conversation, dict):
+            conversation = conversation.get("id")
+        known = self._after or conversation
+        return edits.resumed(known) if isinstance(known, str) and known else None
 
     def _newest_prompt(self) -> NewTurn | None:
         for position in range(len(self._items) - 1, -1, -1):
@@ -140,7 +187,7 @@ class ResponsesRequest:
         turn = edits.turn_edit(position, self._digest(content))
         if turn is None or turn.is_empty:
             return self._items[position]
-        return self._with(position, "content", _reminded(content, turn))
+        return self._with(position, "content", _prompted(content, turn))
 
     def _edited_result(self, position: int, edits: Edits) -> bytes:
         call_id = self._call_id(position)
@@ -160,10 +207,12 @@ class ResponsesRequest:
 
     def _digest(self, content: Json) -> str:
         """Equal for contents that say the same at the same place of a conversation that the provider keeps."""
-        listed = [input_text(content)] if isinstance(content, str) else content
+        listed = _listed(content)
         return content_digest({"content": listed, "after": self._after} if self._after else listed)
 
-    def _tools(self) -> list[Json]:
+    @cached_property
+    def tools(self) -> list[Json]:
+        """As the port says; those that ride in an input item too."""
         tools = tools_of(self._top.get("tools"))
         for item, head in zip(self._items, self._heads, strict=True):
             if head.type == "additional_tools":
@@ -171,23 +220,16 @@ class ResponsesRequest:
         return tools
 
     def _choice(self, wanted: ToolChoice | None) -> msgspec.Raw | None:
-        if wanted is None or not self._tools():
+        if wanted is None or not self.tools:
             return None
         if wanted.mode == "none":
             return msgspec.Raw(b'"none"')
 
-        for tool in self._tools():
+        for tool in self.tools:
             kind = tool.get("type") if isinstance(tool, dict) else None
             if kind in ("function", "custom") and tool.get("name") == wanted.tool_name:
                 return msgspec.Raw(write_json({"type": kind, "name": wanted.tool_name}))
         return None
-
-
-def _items(raw: msgspec.Raw | None) -> list[bytes]:
-    """The input as items; a text is one message of the person."""
-    if raw is not None and bytes(raw).startswith(b'"'):
-        return [write_json({"role": "user", "content": raw})]
-    return [bytes(item) for item in open_array(raw)]
 
 
 def _head(item: bytes) -> _Head:
@@ -212,9 +254,14 @@ def _names(tool: Json) -> Iterator[str]:
             yield qualified(tool.get("name"), inner.get("name"))
 
 
+def _listed(content: Json) -> Json:
+    """The content in one form: clients send the same prompt as a text first and as a list later."""
+    return [input_text(content)] if isinstance(content, str) else content
+
+
 def _without_reminders(content: Json) -> Json:
     """The content without what the agent itself put in as reminders."""
-    parts = [input_text(content)] if isinstance(content, str) else content
+    parts = _listed(content)
     return [part for part in parts if not _is_reminder(part)] if isinstance(parts, list) else parts
 
 
@@ -223,15 +270,18 @@ def _is_reminder(part: Json) -> bool:
     return isinstance(text, str) and text.lstrip().startswith(REMINDER_OPEN)
 
 
-def _reminded(content: Json, turn: TurnEdit) -> list[Json]:
-    """Always a list, since clients send the same prompt as a text first and as a list later."""
-    parts: list[Json] = content if isinstance(content, list) else [input_text(str(content or ""))]
-    place = next(
-        (
-            at
-            for at, part in enumerate(parts)
-            if isinstance(part, dict) and isinstance(part.get("text"), str) and not _is_reminder(part)
-        ),
-        len(parts),
-    )
-    return [*parts[:place], input_text(turn.reminder), *parts[place:]]
+def _prompted(content: Json, turn: TurnEdit) -> list[Json]:
+    """The reminder before the first text of the person; a prompt that is replaced stands there in one part."""
+    listed = _listed(content)
+    parts: list[Json] = listed if isinstance(listed, list) else []
+    texts = [at for at, part in enumerate(parts) if _is_of_the_person(part)]
+    place = texts[0] if texts else len(parts)
+    behind = parts[place:]
+    if turn.replacement is not None:
+        kept = [part for at, part in enumerate(parts) if at > place and at not in texts]
+        behind = [*text_parts(turn.replacement), *kept]
+    return [*parts[:place], *text_parts(turn.reminder), *behind]
+
+
+def _is_of_the_person(part: Json) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("text"), str) and not _is_reminder(part)

@@ -10,15 +10,30 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from interpose.contracts.json import Json, JsonObject
-from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import CUT_SHORT, HELD_BYTES_MAX, Dropped, ProposedCall, Steps, Unreadable
+from interpose.gateway.api import (
+    CUT_SHORT,
+    HELD_BYTES_MAX,
+    Answer,
+    Dropped,
+    Onward,
+    ProposedCall,
+    Step,
+    Steps,
+    Unreadable,
+)
 from interpose.gateway.bodies import RawObject, open_body, open_object, read_in_one_way, value_of
 from interpose.gateway.faults import error_event
-from interpose.gateway.responses.held import Event, Held, rewritten_events, told_events
+from interpose.gateway.responses.events import Event, item_events
+from interpose.gateway.responses.held import Held, rewritten_events
 from interpose.gateway.responses.items import is_call
-from interpose.gateway.responses.reply import Identity, Settled, asked, identity, judged_response
+from interpose.gateway.responses.numbering import Numbering
+from interpose.gateway.responses.reply import Earlier, Identity, Settled, Tally, asked, identity, judged_response
+from interpose.gateway.responses.response import ENDS, parsed
+from interpose.gateway.transcript import Transcript
 from interpose.wire.jsonbytes import read_json, write_json
 from interpose.wire.sse import SseEvent, SseReader
+
+UNENDED = "the reply ended before it was complete"
 
 _MARK = re.compile(
     rb'output_item|function_call|custom_tool|"output"\s*:\s*\[\s*[^\]\s]|"error"\s*:\s*[^n\s]|"error"\s*[,}]|\\u'
@@ -26,9 +41,7 @@ _MARK = re.compile(
 )
 """Bytes without which an event cannot matter; an escape may hide any of them."""
 
-_NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
 _CALL_EVENTS = ("response.function_call_", "response.custom_tool_call_")
-_LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed", "error")
 _Out: TypeAlias = list[bytes]
 
 
@@ -41,21 +54,35 @@ class _Shape:
 
 
 class ResponsesStream:
-    """The port `ReplyStream`. A call is complete when its item is done."""
+    """The port `ReplyStream`. A call is complete when its item is done.
+
+    The items of a later reply of the model are counted on from the earlier one's, and so are the numbers of its events.
+    """
 
     def __init__(self) -> None:
         self._reader = SseReader()
+        self._transcript = Transcript()
         self._held: dict[str, Held] = {}
         self._closed: set[str] = set()
         self._settled: dict[Identity, Settled] = {}
-        self._insertions: list[tuple[int, int]] = []
+        self._tally = Tally()
+        self._numbers = Numbering()
+        self._earlier = Earlier()
+        self._before = 0
+        """How many items the client has of earlier replies of the model."""
+        self._is_later = False
+        """Whether there are any."""
         self._is_over = False
+        self._is_between = False
+        """Whether the former reply is over and the next one has not begun."""
         self._shape = _Shape()
         self._last = b""
 
     def feed(self, data: bytes) -> Steps:
         """What `data` makes possible; texts leave within the same call."""
+        self._is_between = False
         block = self._reader.take(data)
+        self._transcript.add(block)
         self._last = block or self._last
         found = _MARK.search(block) if self._is_idle else None
         if self._is_idle and found is None:
@@ -70,43 +97,50 @@ class ResponsesStream:
                 out.append(event.raw)
                 continue
             yield from self._take(event, out)
+            if self._is_between:
+                break
         if out:
             yield b"".join(out)
 
     def finish(self, fault: str | None = None) -> Steps:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
+        self._is_between = False
         out: _Out = []
         events, rest = self._reader.finish()
         for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
+            self._transcript.add(event.raw)
             yield from self._take(event, out)
 
         is_cut = bool(self._held)
         yield from self._drop_held(fault or CUT_SHORT)
-        if is_cut or (fault is not None and not self._is_over):
-            out.append(self._error(fault or CUT_SHORT))
+        is_missed = fault is not None or self._is_later
+        if is_cut or (is_missed and not self._is_over and not self._is_between):
+            out.append(self._error(fault or (CUT_SHORT if is_cut else UNENDED)))
         if out:
             yield b"".join(out)
 
     @property
     def _is_idle(self) -> bool:
-        return not (self._held or self._closed)
+        return not (self._held or self._closed or self._is_later)
 
     def _take(self, event: SseEvent, out: _Out) -> Steps:
         yield from read_in_one_way(event.data, out)
-        data = _parsed(event)
+        data = parsed(event)
+        if self._is_later:
+            event, data = self._counted_on(event, data)
         kind = data.get("type") or event.name
         key = self._key(data)
-        self._is_over = self._is_over or kind in _LAST_EVENTS
         match kind:
             case "response.output_item.added":
                 yield from self._added(key, event, data, out)
             case "response.output_item.done":
                 yield from self._done(key, event, data, out)
             case "error":
+                self._is_over = True
                 yield from self._drop_held("the provider sent an error")
                 self._pass(event.raw, out)
-            case _ if isinstance(data.get("response"), dict):
-                yield from self._whole(event, kind, out)
+            case _ if kind in ENDS or isinstance(data.get("response"), dict):
+                yield from self._whole(event, kind, data, out)
             case _ if key in self._held:
                 yield from self._add(key, event, data)
             case _ if key in self._closed:
@@ -116,6 +150,14 @@ class ResponsesStream:
                 yield from self._add(key, event, data)
             case _:
                 self._pass(event.raw, out)
+
+    def _counted_on(self, event: SseEvent, data: JsonObject) -> tuple[SseEvent, JsonObject]:
+        self._numbers.see(data.get("sequence_number"))
+        index = data.get("output_index")
+        if not isinstance(index, int):
+            return event, data
+        index += self._before
+        return event.with_data(write_json({**_fields(event), "output_index": index})), {**data, "output_index": index}
 
     def _key(self, data: JsonObject) -> str:
         """Which output item an event is about; some servers leave the index out."""
@@ -130,6 +172,7 @@ class ResponsesStream:
         if key in self._held:
             yield self._dropped(key, "another item with its index began before it was complete")
         self._closed.discard(key)
+        self._tally.note(data.get("output_index"))
         item = data.get("item")
         if not is_call(item):
             self._pass(event.raw, out)
@@ -146,6 +189,7 @@ class ResponsesStream:
             yield self._dropped(key, f"it is larger than {HELD_BYTES_MAX} bytes")
 
     def _done(self, key: str, event: SseEvent, data: JsonObject, out: _Out) -> Steps:
+        self._tally.note(data.get("output_index"))
         held = self._held.get(key)
         if _is_harmless(held, data.get("item")):
             self._held.pop(key, None)
@@ -169,30 +213,66 @@ class ResponsesStream:
         held.add(event.raw, {name: value for name, value in data.items() if name == "sequence_number"})
         settled = yield from asked(raw, held.call(raw))
         self._settle(data["item"], settled)
+        self._tally.add(held.index, settled)
         match settled.outcome:
             case "released":
                 self._pass(bytes(held.raw), out)
             case "rewritten" if settled.item is not None:
                 out += self._in_place(held, list(rewritten_events(settled.item, held.announced, held.index)))
             case _:
-                out += self._in_place(held, list(told_events(value_of(settled.item), held.index)))
+                out += self._in_place(held, list(item_events(value_of(settled.item), held.index)))
 
-    def _whole(self, event: SseEvent, kind: Json, out: _Out) -> Steps:
+    def _whole(self, event: SseEvent, kind: Json, data: JsonObject, out: _Out) -> Steps:
         """An event with the response in it, which clients may read instead of all others."""
-        is_cut = bool(self._held)
-        if kind in _LAST_EVENTS:
+        is_end, is_cut = kind in ENDS and not self._is_over, bool(self._held)
+        self._is_over = self._is_over or is_end
+        if kind in ENDS:
             yield from self._drop_held(CUT_SHORT)
+        elif self._is_later:
+            self._numbers.leave_out(data.get("sequence_number"))
+            return
         if kind == "response.completed" and is_cut:
             out.append(self._error(CUT_SHORT))
             return
-        top = _fields(event)
+        if not isinstance(data.get("response"), dict):
+            self._pass(event.raw, out)
+            return
         if out:
             yield b"".join(out)
             out.clear()
-        changed = yield from judged_response(open_object(top["response"]), self._settled)
-        if changed is not None:
-            event = event.with_data(write_json({**top, "response": changed}))
+        top = _fields(event)
+        response = open_object(top["response"])
+        changed = yield from judged_response(response, self._settled, self._tally, self._before)
+        response = response if changed is None else changed
+        if is_end and (yield from self._goes_on(event, data, response, out)):
+            return
+        if changed is not None or self._is_later:
+            event = event.with_data(write_json({**top, "response": self._earlier.told(response)}))
         self._pass(event.raw, out)
+
+    def _goes_on(
+        self, event: SseEvent, data: JsonObject, response: RawObject, out: _Out
+    ) -> Generator[Step, Answer, bool]:
+        """Whether another reply of the model follows in this one; asked before the end leaves."""
+        answer = yield self._tally.over(self._transcript.taken(), response)
+        if not isinstance(answer, Onward):
+            return False
+        self._shape = _shape_of(event)
+        self._numbers.begin_next(data.get("sequence_number"))
+        self._before = self._tally.last + 1
+        note = self._earlier.add(response, answer.note, self._before)
+        if note is not None:
+            events = list(item_events(note, self._before))
+            numbers = self._numbers.drawn(len(events))
+            out += [self._built(name, said, number) for number, (name, said) in zip(numbers, events, strict=True)]
+            self._before += 1
+        self._reader = SseReader()
+        self._closed.clear()
+        self._settled = {}
+        self._tally = Tally(last=self._before - 1)
+        self._last = b""
+        self._is_over, self._is_between, self._is_later = False, True, True
+        return True
 
     def _settle(self, item: Json, settled: Settled) -> None:
         known = identity(item)
@@ -201,26 +281,14 @@ class ResponsesStream:
 
     def _pass(self, raw: bytes, out: _Out) -> None:
         """The very bytes, or with numbers behind those of what was put in before them."""
-        if self._insertions:
-            raw = _NUMBER.sub(lambda found: b'"sequence_number":%d' % self._moved(int(found.group(1))), raw)
-        out.append(raw)
-
-    def _moved(self, number: int) -> int:
-        """The number as it leaves: behind what was put in before it came."""
-        return number + sum(more for at, more in self._insertions if number > at)
+        out.append(self._numbers.renumbered(raw))
 
     def _in_place(self, held: Held, events: list[Event]) -> _Out:
         """Events that take the place of the held ones and their numbers; what follows makes room for more."""
         if not held.numbers:
             return [self._built(kind, fields, None) for kind, fields in events]
-        last = max(held.numbers)
-        numbers = sorted({self._moved(number) for number in held.numbers})
-        more = max(0, len(events) - len(numbers))
-        numbers += range(numbers[-1] + 1, numbers[-1] + 1 + more)
-        if more:
-            self._insertions.append((last, more))
-        chosen = [*numbers[: len(events) - 1], numbers[-1]]
-        return [self._built(kind, fields, number) for number, (kind, fields) in zip(chosen, events, strict=True)]
+        numbers = self._numbers.put_in(held.numbers, len(events))
+        return [self._built(kind, fields, number) for number, (kind, fields) in zip(numbers, events, strict=True)]
 
     def _built(self, kind: str, fields: JsonObject, number: int | None) -> bytes:
         said = {"type": kind, **({} if number is None else {"sequence_number": number}), **fields}
@@ -228,28 +296,17 @@ class ResponsesStream:
         return SseEvent.build(name, write_json(said), self._shape.newline).raw
 
     def _error(self, message: str) -> bytes:
-        numbers = [int(number) for number in _NUMBER.findall(self._last)]
-        return error_event("responses", message, self._shape.newline, self._moved(max(numbers, default=-1)) + 1)
+        return error_event("responses", message, self._shape.newline, self._numbers.behind(self._last))
 
-    def _drop_held(self, reason: str) -> Generator[Dropped, Verdict | None, None]:
+    def _drop_held(self, reason: str) -> Generator[Dropped, Answer, None]:
         for key in list(self._held):
             yield self._dropped(key, reason)
 
     def _dropped(self, key: str, reason: str) -> Dropped:
         held = self._held.pop(key)
+        self._tally.lost += 1
         self._settle(held.announced, Settled(ProposedCall(held.call_id, held.name, {}), None, "gone"))
         return Dropped(held.call_id, held.name, reason)
-
-
-def _parsed(event: SseEvent) -> JsonObject:
-    data = event.data
-    if data is None:
-        return {}
-    try:
-        value: Json = read_json(data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _fields(event: SseEvent) -> RawObject:

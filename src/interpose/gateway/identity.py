@@ -1,0 +1,85 @@
+"""Whose request it is: session, subagent and turn, as the client's own headers and the launch tell them.
+
+Never guessed from what is said. Who names nothing has the launch's session, or one of its own for this request.
+Knows: the clients' headers. Does not know: bodies, histories.
+Sources: headers recorded from Claude Code 2.1, Codex 0.171, opencode 1.18.
+"""
+
+from dataclasses import dataclass
+
+from interpose.contracts.json import Json, JsonObject
+from interpose.contracts.ports import Launch
+from interpose.gateway.routes import Headers, session_of
+from interpose.kernel.ids import random_id
+from interpose.wire.jsonbytes import read_json
+
+SUBAGENT_HEADER = b"x-claude-code-agent-id"
+PARENT_HEADER = b"x-parent-session-id"
+TURN_HEADER = b"x-codex-turn-metadata"
+"""JSON: the ids of session, thread and turn, and what kind of request it is."""
+
+_ID_CHARS = 200
+_COMPACTION = "compaction"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose request it is.
+
+    Attributes:
+        session: one conversation of one agent; a subagent has its own.
+        parent: the session that started this subagent, else None.
+        subagent: the subagent's id, else None.
+        turn: the client's id of the turn, or None.
+        is_compaction: whether the client says that the request only shortens its history.
+    """
+
+    session: str
+    parent: str | None = None
+    subagent: str | None = None
+    turn: str | None = None
+    is_compaction: bool = False
+
+
+def identity_of(headers: Headers, launch: Launch | None) -> Identity:
+    """Whose request these headers and this launch make it."""
+    told = _told(headers)
+    session = _short(session_of(headers)) or (launch.session if launch else "") or random_id("s", 12)
+    turn = told.get("turn_id")
+    parent, subagent = _subagent(headers, told, session)
+    return Identity(
+        session=f"{parent}/{subagent}" if parent is not None and parent == session else session,
+        parent=parent,
+        subagent=subagent,
+        turn=_short(turn) if isinstance(turn, str) and turn else None,
+        is_compaction=told.get("request_kind") == _COMPACTION,
+    )
+
+
+def _subagent(headers: Headers, told: JsonObject, session: str) -> tuple[str | None, str | None]:
+    """The parent session and the subagent's id. Some clients name it beside the session, some give it its own."""
+    named = headers.get(SUBAGENT_HEADER)
+    if named:
+        return session, _short(named)
+    parent = headers.get(PARENT_HEADER)
+    if parent:
+        return _short(parent), session
+    root, thread = told.get("session_id"), told.get("thread_id")
+    if isinstance(root, str) and isinstance(thread, str) and root and thread and root != thread:
+        return session, _short(thread)
+    return None, None
+
+
+def _told(headers: Headers) -> JsonObject:
+    text = headers.get(TURN_HEADER)
+    if not text:
+        return {}
+    try:
+        value: Json = read_json(text.encode("latin-1"))
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _short(name: str | None) -> str:
+    return (name or "")[:_ID_CHARS]

@@ -1,0 +1,177 @@
+"""The model's history where the client's has lines of ours: calls and their errors, nudges, arguments as the model
+gave them; and how a history goes on within one reply of the client's.
+
+Knows: items, and who keeps them. Does not know: verdicts, what is new in a request.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from interpose.contracts.json import Json, JsonObject
+from interpose.gateway.api import Edits, Mark, RefusedCall
+from interpose.gateway.bodies import RawObject, open_array, open_body, open_object, value_of
+from interpose.gateway.marks import OURS, MarkReader
+from interpose.gateway.responses.answers import answer_of, nudged
+from interpose.gateway.responses.items import is_call, with_original
+from interpose.wire.jsonbytes import write_json
+
+_NAMELESS = ("message", "function_call", "custom_tool_call")
+"""Items whose id says nothing to a provider that did not keep them."""
+
+
+class Restoring:
+    """Puts the model's history back, item by item from the first to the last. One history, one of these."""
+
+    def __init__(self, edits: Edits, root: str, *, stores: bool) -> None:
+        """`stores` says whether the provider keeps the items, and so knows them by their ids."""
+        self._edits = edits
+        self._stores = stores
+        self._reader = MarkReader(edits, root)
+
+    def item(self, item: bytes, *, is_message: bool) -> list[bytes]:
+        """What the model's history has in the place of one item of the model; the same object where that is it."""
+        if is_message:
+            return self._message(item) if self._reader.has_lines and OURS in item else [item]
+        return [self._call(item)] if self._edits.changed_calls else [item]
+
+    def _message(self, item: bytes) -> list[bytes]:
+        fields = open_object(msgspec.Raw(item))
+        restored: list[bytes] = []
+        said: list[Any] = []
+        is_same = True
+        for raw in parts_of(fields.get("content")):
+            for piece in self._pieces(raw):
+                is_same = is_same and piece is raw
+                if not isinstance(piece, Mark):
+                    said.append(piece)
+                    continue
+                if said:
+                    restored.append(_with_content(fields, said, is_first=not restored))
+                    said = []
+                restored += map(write_json, self._stands_for(piece))
+        if is_same:
+            return [item]
+        return [*restored, *([_with_content(fields, said, is_first=not restored)] if said else [])]
+
+    def _pieces(self, raw: msgspec.Raw) -> list[Any]:
+        part = value_of(raw)
+        text = part.get("text") if isinstance(part, dict) else None
+        if not isinstance(text, str):
+            return [raw]
+        pieces = self._reader.pieces(text)
+        if pieces == [text]:
+            return [raw]
+        return [piece if isinstance(piece, Mark) else _text(piece) for piece in pieces]
+
+    def _stands_for(self, mark: Mark) -> list[Json]:
+        if mark.entry is None:
+            return [nudged(mark.answer)]
+        return [*kept([mark.entry], stores=self._stores), answer_of(mark.entry, mark.answer)]
+
+    def _call(self, item: bytes) -> bytes:
+        fields = open_object(msgspec.Raw(item))
+        call_id = value_of(fields.get("call_id"))
+        original = self._edits.original(call_id) if isinstance(call_id, str) else None
+        if original is None:
+            return item
+        restored = with_original(msgspec.Raw(item), original)
+        return item if restored is None else bytes(restored)
+
+
+def gone_on(
+    sent: bytes, reply: JsonObject, answers: Sequence[tuple[RefusedCall, str]], nudge: str | None
+) -> bytes | None:
+    """The body that was `sent`, the model's `reply`, and what answers it; None when the API would not take that."""
+    output = reply.get("output")
+    if not isinstance(output, list) or not all(isinstance(item, dict) for item in output):
+        return None
+    told = {refused.call.call_id: answer_of(refused.entry, text) for refused, text in answers}
+    proposed = [item.get("call_id") for item in output if is_call(item)]
+    if not output or None in told.values() or proposed != list(told) or len(told) != len(answers):
+        return None
+    if output[-1].get("type") == "reasoning" or any(item.get("type") == "mcp_approval_request" for item in output):
+        return None
+
+    top = open_body(sent)
+    said = [] if nudge is None else [nudged(nudge)]
+    if keeps_history(top):
+        return _of_kept(top, reply, [*told.values(), *said])
+    follows: list[Json] = []
+    for item in kept(output, stores=is_stored(top)):
+        follows += [item, told[item["call_id"]]] if is_call(item) else [item]
+    return write_json({**top, "input": [*items_of(top.get("input")), *follows, *said]})
+
+
+def keeps_history(top: RawObject) -> bool:
+    """Whether the provider has what was said before, and keeps what it says now."""
+    before = (value_of(top.get(name)) for name in ("previous_response_id", "conversation"))
+    return is_stored(top) and any(before)
+
+
+def is_stored(top: RawObject) -> bool:
+    """Whether the provider keeps the response; it does unless it is told not to."""
+    return value_of(top.get("store")) is not False
+
+
+def kept(items: Iterable[JsonObject], *, stores: bool) -> Iterator[JsonObject]:
+    """Items of the model as they are sent back: a provider that did not keep them knows none by its id.
+
+    A thought is then nothing without what it is sealed in.
+    """
+    for item in items:
+        kind = item.get("type")
+        if stores or kind not in (*_NAMELESS, "reasoning"):
+            yield item
+        elif kind != "reasoning":
+            yield {name: value for name, value in item.items() if name != "id"}
+        elif item.get("encrypted_content"):
+            yield item
+
+
+def items_of(raw: msgspec.Raw | None) -> list[msgspec.Raw]:
+    """The input as items; a text is one message of the person."""
+    if raw is not None and bytes(raw).startswith(b'"'):
+        return [msgspec.Raw(write_json({"role": "user", "content": raw}))]
+    return open_array(raw)
+
+
+def parts_of(content: msgspec.Raw | None) -> list[msgspec.Raw]:
+    """The parts of a message of the model; a text is one."""
+    if content is None:
+        return []
+    if bytes(content).startswith(b'"'):
+        return [msgspec.Raw(write_json(_text(value_of(content))))]
+    return open_array(content) if bytes(content).startswith(b"[") else []
+
+
+def texts_of(messages: Iterable[bytes]) -> Iterator[str]:
+    """The texts of those messages of the model that may have a line of ours."""
+    for message in messages:
+        if OURS not in message:
+            continue
+        for raw in parts_of(open_object(msgspec.Raw(message)).get("content")):
+            part = value_of(raw)
+            if isinstance(part, dict) and isinstance(part.get("text"), str):
+                yield part["text"]
+
+
+def _of_kept(top: RawObject, reply: JsonObject, follows: list[Json]) -> bytes | None:
+    """The next request of a conversation that the provider keeps: it has all but what follows."""
+    if value_of(top.get("conversation")):
+        return write_json({**top, "input": follows})
+    response_id = reply.get("id")
+    if not isinstance(response_id, str) or not response_id:
+        return None
+    return write_json({**top, "input": follows, "previous_response_id": response_id})
+
+
+def _with_content(fields: RawObject, said: list[Any], *, is_first: bool) -> bytes:
+    """A message with these parts; of several made from one only the first keeps its id."""
+    kept_fields = fields if is_first else {name: value for name, value in fields.items() if name != "id"}
+    return write_json({**kept_fields, "content": said})
+
+
+def _text(text: Json) -> dict[str, Any]:
+    return {"type": "output_text", "text": text}

@@ -1,0 +1,29 @@
+"""What the upstream has sent of one reply, kept as it came for whoever needs the whole of it at its end.
+
+Knows: bytes and a bound. Does not know: any API.
+"""
+
+TRANSCRIPT_BYTES_MAX = 32 * 1024 * 1024
+"""A longer reply is not kept: it passes as ever, and its history cannot be gone on with."""
+
+
+class Transcript:
+    """The bytes of one reply. Not for several threads."""
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+        self._size = 0
+
+    def add(self, block: bytes) -> None:
+        """Keeps more of the reply."""
+        self._size += len(block)
+        if self._size > TRANSCRIPT_BYTES_MAX:
+            self._blocks.clear()
+            return
+        self._blocks.append(block)
+
+    def taken(self) -> bytes:
+        """All that was kept, "" when it was too much; what follows is another reply."""
+        raw = b"".join(self._blocks) if self._size <= TRANSCRIPT_BYTES_MAX else b""
+        self._blocks, self._size = [], 0
+        return raw

@@ -1,0 +1,230 @@
+"""Who a request belongs to, what is judged once, and what outlives a process and a client's own edits."""
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpose.contracts.stages import Compaction, Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.contracts.verdict import Reminder, Verdict
+from interpose.gateway.app import Gateway
+from interpose.gateway.server import ThreadedServer
+from interpose.gateway.sessions import SqliteLedgers
+from interpose.gateway.settings import GatewaySettings, Upstreams
+from interpose.kernel.clock import SystemClock
+from interpose.testing.fakes import FakeLaunches, FakePolicy, FakeWorkspaces, allow
+from interpose.testing.journal import MemoryJournal
+from interpose.testing.upstream import Reply, ScriptedUpstream, Slow, Step, Text, ToolUse
+from tests.e2e.apis import CASES, Case, every_case
+from tests.e2e.house import House, no_rm
+from tests.e2e.talkers import APIS, Anthropic
+from tests.e2e.test_lens import LINE, TOLD, assert_prefix_never_shrinks, histories
+
+RM = {"command": "rm -rf build"}
+CODEX = {"session_id": "s", "thread_id": "s", "turn_id": "t", "request_kind": "compaction"}
+
+
+def asked(house: House, talker: Any, **headers: str) -> None:
+    """Sends the talker's conversation with these headers."""
+    status, _, body = house.raw(
+        "POST", talker.path, json.dumps(talker.body()).encode(), {k.replace("_", "-"): v for k, v in headers.items()}
+    )
+    assert status == 200, body
+
+
+def test_a_compaction_is_seen_and_is_no_turn() -> None:
+    """Only the observing hook runs, and no answer to it is carried onward."""
+    with House([Reply(Text("A summary."))], no_rm) as house:
+        talker = APIS["responses"](house.url, stream=True)
+        talker.history.append(talker.spoken("summarise"))
+        asked(house, talker, session_id="s", x_codex_turn_metadata=json.dumps(CODEX))
+
+        assert [type(point) for point in house.policy.points] == [Compaction]
+
+
+def test_a_subagent_is_a_session_of_its_own() -> None:
+    """It is linked to the session that started it, in its points and in the journal."""
+    with House([Reply(Text("Main.")), Reply(Text("Sub."))], no_rm) as house:
+        talker = APIS["anthropic"](house.url, stream=True)
+        talker.history.append(talker.spoken("go"))
+        asked(house, talker, x_claude_code_session_id="s")
+        asked(house, talker, x_claude_code_session_id="s", x_claude_code_agent_id="a1")
+
+        starts = [point.context for point in house.policy.points if isinstance(point, TurnStart)]
+        assert [(context.session, context.parent, context.subagent) for context in starts] == [
+            ("s", None, None),
+            ("s/a1", "s", "a1"),
+        ]
+        house.until(lambda: [record.step for record in house.journal.records].count("request") == 2)
+        lines = [record for record in house.journal.records if record.step == "request"]
+        assert [(line.session, line.data.get("parent")) for line in lines] == [("s", None), ("s/a1", "s")]
+
+
+@every_case
+def test_a_request_that_is_sent_again_is_judged_once(case: Case) -> None:
+    """A retry gets the same verdicts, and no guard counts it a second time."""
+    answer = Reply(ToolUse("Bash", {"command": "ls"}, id="call_1"))
+    with case.house([answer, answer], no_rm) as house:
+        talker = case.talker(house)
+        talker.says("go")
+        del talker.history[1:]
+        talker._ask()
+
+        kinds = [type(point) for point in house.policy.points]
+        assert kinds == [TurnStart, ToolCall]
+
+
+@every_case
+def test_two_requests_of_one_session_at_once(case: Case) -> None:
+    """Two conversations share a session: each history gets what belongs to it."""
+    gate = threading.Event()
+
+    def model(request: Any) -> Reply:
+        body = json.dumps(request.json)
+        if TOLD in body:
+            return Reply(Text("alpha ends" if "alpha" in body else "beta ends"))
+        return Reply(ToolUse("Bash", {"command": f"rm -rf {'alpha' if 'alpha' in body else 'beta'}"}))
+
+    script: list[Step] = [lambda request: Slow(model(request), gate)] * 8
+    with case.house(script, no_rm) as house, ThreadPoolExecutor(2) as pool:
+        one, two = case.talker(house), case.talker(house)
+        first = pool.submit(one.says, "delete alpha")
+        second = pool.submit(two.says, "delete beta")
+        house.until(lambda: len(house.upstream.requests) == 2)
+        gate.set()
+        assert first.result().text.endswith("alpha ends")
+        assert second.result().text.endswith("beta ends")
+        one.says("more alpha")
+        two.says("more beta")
+
+        last = histories(house)[-2:]
+        assert "rm -rf alpha" in last[0]
+        assert "beta" not in last[0]
+        assert "rm -rf beta" in last[1]
+        assert "alpha" not in last[1]
+
+
+@every_case
+def test_a_client_that_edits_its_history(case: Case) -> None:
+    """What it drops is gone for the model too; what it keeps is put back; nothing is refused by the provider."""
+    script: list[Step] = [
+        Reply(Text("One."), ToolUse("Bash", RM)),
+        Reply(Text("Not so.")),
+        Reply(Text("Two."), ToolUse("Bash", {"command": "rm -rf dist"})),
+        Reply(Text("Not so either.")),
+        Reply(Text("Three.")),
+    ]
+    with case.house(script, no_rm) as house:
+        talker = case.talker(house)
+        talker.says("first")
+        kept = len(talker.history)
+        talker.says("second")
+        del talker.history[kept:]
+        said = talker.says("third")
+
+        assert said.text == "Three."
+        last = histories(house)[-1]
+        assert "rm -rf build" in last
+        assert "rm -rf dist" not in last
+        assert LINE not in last
+
+
+@contextmanager
+def served(
+    upstream: ScriptedUpstream, store: SqliteLedgers, journal: MemoryJournal, policy: FakePolicy
+) -> Iterator[str]:
+    """A gateway of its own over a shared store."""
+    gateway = Gateway(
+        GatewaySettings(upstreams=Upstreams(upstream.url, upstream.url, upstream.url)),
+        workspaces=FakeWorkspaces(default=policy),
+        launches=FakeLaunches(),
+        journal=journal,
+        clock=SystemClock(),
+        ledgers=store,
+    )
+    with ThreadedServer(gateway) as server:
+        yield server.url
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.stream], ids=lambda case: case.api)
+def test_what_was_changed_outlives_the_process(case: Case, tmp_path: Path) -> None:
+    """Another process puts the same history together, and says in the journal that it took it up."""
+
+    def judge(point: Point) -> Verdict:
+        if isinstance(point, TurnStart):
+            return replace(allow(point), reminders=(Reminder("r", "info", "be kind"),))
+        return no_rm(point)
+
+    script: list[Step] = [
+        Reply(Text("One."), ToolUse("Bash", RM)),
+        Reply(ToolUse("Read", {"file_path": "a"})),
+        Reply(Text("Done.")),
+    ]
+    journal = MemoryJournal()
+    policy = FakePolicy(judge)
+    with ScriptedUpstream(script) as upstream:
+        store = SqliteLedgers(tmp_path / "state.db", clock=SystemClock())
+        with served(upstream, store, journal, policy) as url:
+            talker = APIS[case.api](url, stream=True)
+            ((call_id, _, _),) = talker.says("go").calls
+        store.close()
+        again = SqliteLedgers(tmp_path / "state.db", clock=SystemClock())
+        with served(upstream, again, journal, policy) as url:
+            talker.url = url
+            said = talker.answers({call_id: "text"})
+        again.close()
+
+        assert said.text == "Done."
+        prompts = upstream.prompts
+        assert [prompt.cached_tokens for prompt in prompts[1:]] == [prompt.tokens for prompt in prompts[:-1]]
+        restored = [record.reason for record in journal.records if record.outcome == "restored"]
+        parts = 3 if case.api == "responses" else 2  # the provider's own id is one more
+        assert restored == [f"{parts} parts of this session's history are known from an earlier process"]
+
+
+def test_a_line_of_ours_in_the_persons_words_is_no_line_of_ours() -> None:
+    """Only what the model said is put back: a person may quote the refusal."""
+    script: list[Step] = [
+        Reply(Text("One."), ToolUse("Bash", RM)),
+        Reply(Text("Not so.")),
+        Reply(Text("Two.")),
+        Reply(Text("Three.")),
+    ]
+    with House(script, no_rm, on_refusal="continue") as house:
+        talker = Anthropic(house.url, stream=True)
+        talker.says("go")
+        talker.says(f"what is this: {LINE}")
+        talker.says("more")
+
+        assert histories(house)[-1].count(LINE) == 1
+        assert_prefix_never_shrinks(house)
+
+
+def test_turn_ends_carry_what_was_said_and_why() -> None:
+    """The point has the text of the last reply and the API's own word for its end."""
+    with House([Reply(Text("Half of"), stop_reason="max_tokens")], no_rm) as house:
+        talker = Anthropic(house.url, stream=True)
+        talker.history.append(talker.spoken("go"))
+        asked(house, talker)
+
+        (end,) = [point for point in house.policy.points if isinstance(point, TurnEnd)]
+        assert (end.text, end.stop_reason) == ("Half of", "max_tokens")
+        assert not any(isinstance(point, ToolResult) for point in house.policy.points)
+
+
+def test_tools_of_the_providers_own_are_told_once() -> None:
+    """What runs where nobody judges it is in the journal, once a session."""
+    with House([Reply(Text("One.")), Reply(Text("Two."))], no_rm) as house:
+        talker = Anthropic(house.url, stream=True)
+        talker.more = {"tools": [{"type": "web_search_20250305", "name": "web_search"}, {"name": "Bash"}]}
+        talker.says("go")
+        talker.says("on")
+
+        told = [record.reason for record in house.journal.records if record.outcome == "unseen"]
+        assert told == ["was offered web_search_20250305, which runs at the provider and is not judged"]

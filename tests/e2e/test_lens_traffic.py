@@ -1,0 +1,200 @@
+"""Handlers of the `llm.*` stages on the wire of every API: what they change is what the other side gets."""
+
+import http.client
+import json
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from interpose.contracts.json import Json
+from interpose.contracts.stages import LlmChunk, LlmRequest, LlmResponse, Point, Stage, ToolCall
+from interpose.contracts.verdict import Refusal, Verdict
+from interpose.testing import anthropic
+from interpose.testing.fakes import FakePolicy, allow
+from interpose.testing.upstream import RawStream, Reply, Step, Text, ToolUse
+from tests.e2e.apis import Case, every_case, every_stream
+from tests.e2e.house import House
+from tests.e2e.talkers import APIS, Anthropic
+
+BUSY: Collection[Stage] = ("turn.start", "tool.call", "tool.result", "turn.end")
+
+
+def house_of(
+    script: list[Step],
+    judge: Callable[[Point], Verdict],
+    *,
+    wants: Collection[Stage],
+    changes: Collection[Stage] = (),
+    **settings: Any,
+) -> House:
+    """A gateway whose handlers want these stages too."""
+    house = House(script, judge, on_refusal="continue", **settings)
+    house.policy = FakePolicy(judge, wants={*BUSY, *wants, *changes}, changes=changes)
+    return house
+
+
+def changed(point: Point, body: Json, old: str, new: str) -> Verdict:
+    """The verdict that patches one text into another, wherever it stands."""
+    text = json.dumps(body)
+    if old not in text:
+        return allow(point)
+    return replace(allow(point), outcome="patched", body=json.loads(text.replace(old, new)))
+
+
+@every_case
+def test_a_request_is_changed_before_it_is_judged(case: Case) -> None:
+    """The model is sent what the handler made; the policy judges that too."""
+
+    def judge(point: Point) -> Verdict:
+        if isinstance(point, LlmRequest):
+            assert point.protocol == case.api.removesuffix("-array")
+            return changed(point, point.body, "secret", "***")
+        return allow(point)
+
+    with house_of([Reply(Text("One."))], judge, wants=["llm.request"]) as house:
+        said = case.talker(house).says("a secret word")
+
+        assert said.text == "One."
+        assert "a *** word" in json.dumps(house.upstream.requests[0].json)
+        assert [getattr(point, "prompt", "") for point in house.policy.points][1] == "a *** word"
+
+
+@every_case
+def test_a_request_is_cancelled(case: Case) -> None:
+    """The client gets an error in its API's shape, and the model is not asked."""
+
+    def judge(point: Point) -> Verdict:
+        if isinstance(point, LlmRequest):
+            return replace(allow(point), outcome="refused", refusal=Refusal("budget", "it is spent"))
+        return allow(point)
+
+    with house_of([], judge, wants=["llm.request"]) as house:
+        talker = case.talker(house)
+        talker.history.append(talker.spoken("hello"))
+        status, _, body = house.raw("POST", talker.path, json.dumps(talker.body()).encode())
+
+        assert status == 400
+        assert "the request was refused by budget: it is spent" in json.dumps(json.loads(body))
+        assert house.upstream.requests == ()
+
+
+@every_stream
+def test_chunks_are_changed_and_dropped(case: Case) -> None:
+    """Each event is seen once, in order; what is dropped leaves nothing behind."""
+    seen: list[int] = []
+
+    def judge(point: Point) -> Verdict:
+        if not isinstance(point, LlmChunk):
+            return allow(point)
+        seen.append(point.sequence)
+        if "drop me" in json.dumps(point.data) and "delta" in json.dumps(point.data):
+            return replace(allow(point), outcome="refused", refusal=Refusal("h", "no"))
+        return changed(point, point.data, "bad", "good")
+
+    with house_of([Reply(Text("bad news---- drop me----"))], judge, wants=["llm.chunk"]) as house:
+        talker = case.talker(house)
+        if case.api == "responses":
+            talker.history.append(talker.spoken("hi"))
+            raw = house.raw("POST", talker.path, json.dumps(talker.body()).encode())[2]
+            assert b"good news" in raw
+        else:
+            assert "good news" in talker.says("hi").text
+        assert seen == list(range(len(seen)))
+
+
+@every_case
+def test_a_whole_reply_is_changed(case: Case) -> None:
+    """Streamed or not, the client gets the reply as the handler made it, coherent to its last event."""
+
+    def judge(point: Point) -> Verdict:
+        if isinstance(point, LlmResponse):
+            assert point.streamed == case.stream
+            assert point.status == 200
+            return changed(point, point.body, "secret", "******")
+        return allow(point)
+
+    script: list[Step] = [Reply(Text("The secret is out."), ToolUse("Read", {"file_path": "a"})), Reply(Text("Two."))]
+    with house_of(script, judge, wants=[], changes=["llm.response"]) as house:
+        talker = case.talker(house)
+        said = talker.says("hi")
+        ((call_id, name, _),) = said.calls
+
+        assert (said.text, name, said.stop) == ("The ****** is out.", "Read", "calls")
+        assert talker.answers({call_id: "text"}).text == "Two."
+        assert [point.tool_name for point in house.policy.points if isinstance(point, ToolCall)] == ["Read"]
+
+
+@every_case
+def test_a_whole_reply_is_cancelled(case: Case) -> None:
+    """The person is told in the model's place; no call of the reply reaches the agent."""
+
+    def judge(point: Point) -> Verdict:
+        if isinstance(point, LlmResponse):
+            return replace(allow(point), outcome="refused", refusal=Refusal("leaks", "it names a customer"))
+        return allow(point)
+
+    script: list[Step] = [Reply(Text("Ms X."), ToolUse("Read", {"file_path": "a"}))]
+    with house_of(script, judge, wants=[], changes=["llm.response"]) as house:
+        said = case.talker(house).says("hi")
+
+        assert (said.text, said.calls) == ("[interpose] the reply was refused by leaks: it names a customer", ())
+        assert said.stop == "done"
+
+
+@every_case
+def test_an_unchanged_reply_that_was_held_leaves_as_it_came(case: Case) -> None:
+    """Byte for byte, the same as without the handler."""
+    raws = []
+    for changes in ((), ("llm.response",)):
+        with house_of([Reply(Text("Words of the model."))], allow, wants=[], changes=changes) as house:
+            talker = case.talker(house)
+            talker.says("hi")
+            raws.append(talker.raw)
+
+    assert raws[0] == raws[1]
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_text_is_held_only_for_who_may_change_it(looks: bool) -> None:
+    """A handler that only looks is told at the end; one that may change it holds the text, with signs of life."""
+    gate = threading.Event()
+    frames = list(anthropic.stream(Reply(Text("word")), 1, {}))
+    script: list[Step] = [RawStream([*frames[:4], gate, *frames[4:]])]
+    changes: tuple[Stage, ...] = () if looks else ("llm.response",)
+    with house_of(script, allow, wants=["llm.response"], changes=changes, keep_alive_s=0.05) as house:
+        address = urlsplit(house.url)
+        talker = Anthropic(house.url, stream=True)
+        talker.history.append(talker.spoken("hi"))
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=10)
+        connection.request("POST", talker.path, json.dumps(talker.body()))
+        response = connection.getresponse()
+        early = b""
+        while (b"word" if looks else b"ping") not in early:
+            early += response.read1()
+        assert (b"message_start" in early) == looks
+        assert not any(isinstance(point, LlmResponse) for point in house.policy.points)
+        gate.set()
+        rest = early + response.read()
+        connection.close()
+        assert b"word" in rest
+        assert b"message_stop" in rest
+        house.until(lambda: any(isinstance(point, LlmResponse) for point in house.policy.points))
+
+
+@pytest.mark.parametrize("api", ["anthropic", "chat", "responses", "gemini"])
+def test_a_held_reply_that_breaks_off_is_an_error(api: str) -> None:
+    """Nothing of it reaches the client but an error in the API's shape."""
+    dialect = __import__(f"interpose.testing.{api}", fromlist=["stream"])
+    frames = list(dialect.stream(Reply(Text("many words of the model that nobody sees")), 1, {}))
+    with house_of([RawStream(frames[:3], cut=True)], allow, wants=[], changes=["llm.response"]) as house:
+        talker = APIS[api](house.url, stream=True)
+        talker.history.append(talker.spoken("hi"))
+        status, _, body = house.raw("POST", talker.path, json.dumps(talker.body()).encode())
+
+        assert status == 200
+        assert b"the upstream broke off" in body
+        assert b"many words" not in body

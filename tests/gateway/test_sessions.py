@@ -1,0 +1,143 @@
+"""gateway.sessions, and the ledger on it."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from interpose.contracts.errors import StorageError
+from interpose.contracts.verdict import Verdict
+from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
+from interpose.gateway.ledger import Ledger, SessionLedger
+from interpose.gateway.sessions import KEPT_S, SESSIONS_KEPT, SqliteLedgers
+from interpose.testing.fakes import FakeClock
+
+MARK = Mark({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"b": 1.5, "a": "ü"}}, "no", ends_round=True)
+
+
+def open_store(folder: Path, clock: FakeClock | None = None, told: list[str] | None = None) -> SqliteLedgers:
+    """A store in `folder`; what it loses is told to `told`."""
+    lost = (told if told is not None else []).append
+    return SqliteLedgers(folder / "state.db", clock=clock or FakeClock(), lost=lost)
+
+
+async def filled(ledger: SessionLedger) -> None:
+    """One part of every kind, and parts that edit nothing."""
+
+    async def edit() -> ResultEdit:
+        return ResultEdit("below", front="above")
+
+    async def no_edit() -> ResultEdit:
+        return ResultEdit()
+
+    async def turn() -> TurnEdit:
+        return TurnEdit("reminder", replacement="other words")
+
+    await ledger.result_once(NewResult("t1", "d1", "Bash", {}, "out"), edit)
+    await ledger.result_once(NewResult("t2", "d2", "Bash", {}, "out"), no_edit)
+    await ledger.turn_once(NewTurn(3, "d3", "hi"), turn)
+    ledger.keep_mark("root", "[interpose] line", 1, MARK)
+    ledger.keep_resumed("resp_1", Resumed("resp_2", (MARK,)))
+    ledger.remember_call(
+        ProposedCall("t4", "Bash", {"command": "ls"}), Verdict("a", "tool.call", "patched", arguments={"command": "x"})
+    )
+
+
+def test_a_new_process_knows_every_edit(tmp_path: Path) -> None:
+    """All that edits a history is there again, and nothing else."""
+    store = open_store(tmp_path)
+    ledger = Ledger(store)
+    asyncio.run(filled(asyncio.run(ledger.session("l1", "s1"))))
+    store.close()
+
+    again = open_store(tmp_path)
+    restored = asyncio.run(Ledger(again).session("l1", "s1"))
+    other = asyncio.run(Ledger(again).session("l1", "s2"))
+    again.close()
+
+    assert restored.result_edit("t1", "d1") == ResultEdit("below", front="above")
+    assert restored.result_edit("t2", "d2") is None
+    assert list(restored.edited_calls) == ["t1"]
+    assert restored.turn_edit(3, "d3") == TurnEdit("reminder", replacement="other words")
+    assert restored.mark("root", "[interpose] line", 1) == MARK
+    assert list(restored.lines("root")) == ["[interpose] line"]
+    assert restored.resumed("resp_1") == Resumed("resp_2", (MARK,))
+    assert restored.original("t4") == {"command": "ls"}
+    assert restored.restored == 5
+    assert (other.restores, other.restored) == (False, 0)
+
+
+def test_the_same_process_finds_a_session_that_it_forgot(tmp_path: Path) -> None:
+    """Memory is bounded; what fell out of it is read again, also when it has just been kept."""
+    store = open_store(tmp_path)
+    ledger = Ledger(store, sessions=1)
+
+    async def story() -> SessionLedger:
+        first = await ledger.session("", "s1")
+        first.keep_mark("root", "line", 0, MARK)
+        await ledger.session("", "s2")
+        return await ledger.session("", "s1")
+
+    assert asyncio.run(story()).mark("root", "line", 0) == MARK
+    store.close()
+
+
+def test_old_and_many_sessions_are_forgotten(tmp_path: Path) -> None:
+    """The file does not grow without end."""
+    clock = FakeClock()
+    store = open_store(tmp_path, clock)
+    store.keep("l", "old", "mark", "[]", b"{}")
+    clock.advance(KEPT_S + 1)
+    for number in range(SESSIONS_KEPT + 2):
+        store.keep("l", f"s{number}", "mark", "[]", b"{}")
+        clock.advance(0.001)
+    store.close()
+
+    again = open_store(tmp_path, clock)
+    assert [list(again.load("l", name)) for name in ("old", "s0", "s1")] == [[], [], []]
+    assert list(again.load("l", "s2")) == [("mark", "[]", b"{}")]
+    again.close()
+
+
+def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    """A part of a later version, or a damaged one, takes nothing else along."""
+    store = open_store(tmp_path)
+    for kind, key, value in [
+        ("mark", "[1]", b"{}"),
+        ("mark", "no json", b"{}"),
+        ("result", '["t","d"]', b'{"addition": 5}'),
+        ("new kind", "[]", b"{}"),
+        ("original", '["t"]', b"[]"),
+        ("turn", '["x","d"]', b"{}"),
+    ]:
+        store.keep("l", "s", kind, key, value)
+    ledger = asyncio.run(Ledger(store).session("l", "s"))
+    store.close()
+
+    assert (ledger.restores, list(ledger.edited_calls), list(ledger.edited_positions)) == (False, [], [])
+
+
+def test_a_file_that_is_damaged_later_stops_nothing(tmp_path: Path) -> None:
+    """What cannot be kept is told, and the session goes on in memory."""
+    told: list[str] = []
+    store = open_store(tmp_path, told=told)
+    with sqlite3.connect(tmp_path / "state.db") as connection:
+        connection.execute("DROP TABLE session_parts")
+    ledger = asyncio.run(Ledger(store).session("l", "s"))
+    ledger.keep_mark("root", "line", 0, MARK)
+    store.flush()
+    store.close()
+
+    assert ledger.mark("root", "line", 0) == MARK
+    assert [text.split(":")[0] for text in told] == [
+        "what a session was told before cannot be read",
+        "1 parts of sessions are not kept for the next process",
+    ]
+
+
+def test_a_folder_that_cannot_be_used_is_said_at_once(tmp_path: Path) -> None:
+    """The error names the file."""
+    (tmp_path / "state.db").write_bytes(b"no database, and long enough to be seen as none" * 20)
+    with pytest.raises(StorageError, match=r"state\.db"):
+        open_store(tmp_path)
