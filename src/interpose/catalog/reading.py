@@ -111,6 +111,7 @@ def _unlabelled(agent: str | None, wire_name: str) -> str:
     return own if _tool(agent, own) is not None else wire_name
 
 
+@lru_cache(maxsize=4_096)
 def _tool(agent: str | None, wire_name: str) -> Tool | None:
     tool = tool_of(agent, wire_name)
     if tool is not None or wire_name.startswith("mcp__"):
