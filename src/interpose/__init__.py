@@ -34,6 +34,7 @@ __all__ = (
     "default_middleware",
     "load_policy",
     "on",
+    "open_approvals",
     "protect",
 )
 
@@ -49,8 +50,8 @@ _HOMES = {
     "Unknown": "interpose.contracts.decisions",
     "default_middleware": "interpose.assembly.middleware",
     "load_policy": "interpose.assembly.protection",
-    "open_approvals": "interpose.assembly.protection",
     "on": "interpose.stages.front",
+    "open_approvals": "interpose.assembly.protection",
     "protect": "interpose.assembly.protection",
 }
 
