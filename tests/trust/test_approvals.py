@@ -330,6 +330,76 @@ def test_a_process_that_was_killed_leaves_its_question_as_gone(approvals: Sqlite
         approvals.answer(question.id, question.digest, yes=True, who="t")
 
 
+def test_stopping_takes_back_what_ones_own_workers_ask(state_db: Path) -> None:
+    """The process that ends does not wait for theirs, and leaves alone what others ask."""
+    approvals = SqliteApprovals(state_db, clock=SystemClock())
+    worker, other = asker(state_db, "w"), asker(state_db, "o")
+    mine, theirs = (until_waiting(approvals, request(name).digest) for name in "wo")
+
+    approvals.stop([worker.pid])
+
+    assert worker.communicate(timeout=WAIT_S)[0].splitlines()[-1] == "None"
+    assert (approvals.find(mine.id).state, approvals.find(theirs.id).state) == ("withdrawn", "waiting")
+    approvals.answer(theirs.id, theirs.digest, yes=True, who="t")
+    assert other.communicate(timeout=WAIT_S)[0].splitlines()[-1] == "True"
+    approvals.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
+def test_what_the_asking_process_started_cannot_answer(
+    approvals: SqliteApprovals, pool: ThreadPoolExecutor, state_db: Path
+) -> None:
+    """A child of the one that asks is refused, and so is its child; the question goes on waiting."""
+    question, answer = asked(pool, approvals, request())
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from interpose.kernel.clock import SystemClock\n"
+        "from interpose.trust.approvals import SqliteApprovals\n"
+        "from interpose.trust.questions import OwnQuestionError\n"
+        "try: SqliteApprovals(Path(sys.argv[1]), clock=SystemClock()).answer(*sys.argv[2:], yes=True, who='child')\n"
+        "except OwnQuestionError as error: print(error)\n"
+    )
+    child = [sys.executable, "-c", code, str(state_db), question.id, question.digest]
+    grandchild = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", *child]
+
+    for words in (child, grandchild):
+        done = subprocess.run(words, capture_output=True, text=True, timeout=WAIT_S, check=True)
+        assert "a yes must come from a person" in done.stdout
+
+    assert not answer.done()
+    approvals.stop()
+    assert answer.result(WAIT_S) is None
+
+
+def test_without_a_journal_nobody_is_told(state_db: Path) -> None:
+    """Asking and failing work all the same."""
+    approvals = SqliteApprovals(state_db, clock=SystemClock())
+    assert approvals.ask(request(), timeout_s=0.01) is None
+    approvals.close()
+    assert not approvals.can_ask()
+    with pytest.raises(StorageError):
+        approvals.waiting()
+
+
+def test_a_question_whose_time_is_over_is_settled_by_looking(state_db: Path) -> None:
+    """Nobody is shown what cannot be answered, even if whoever asked sleeps; damage is named, not shown."""
+    store = QuestionStore(state_db)
+    old = store.add(request("old"), now=1_000.0, timeout_s=10)
+    new = store.add(request("new"), now=1_005.0, timeout_s=10)
+    assert old is not None
+    assert new is not None
+
+    assert [question.id for question in store.waiting(1_013.0)] == [new.id]
+    assert [question.state for question in store.recent(5)] == ["expired"]
+
+    with sqlite3.connect(state_db) as other:
+        other.execute("UPDATE questions SET arguments = '{' WHERE id = ?", (new.id,))
+    other.close()
+    with pytest.raises(StorageError, match=new.id):
+        store.find(new.id)
+    store.close()
+
+
 def test_a_damaged_file_asks_nobody(approvals: SqliteApprovals, state_db: Path, journal: MemoryJournal) -> None:
     """Nobody can be asked, the journal says why once, and asking raises what consumers take for a no."""
     with sqlite3.connect(state_db) as other:
