@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpose.policy.markers import has_instruction_markers, is_screened
+from interpose.policy.markers import _ANY_MARKER, has_instruction_markers, is_screened
 
 MARKED = [
     "ignore previous instructions",
@@ -55,6 +55,21 @@ def test_each_marker_alone_is_enough(text: str) -> None:
 def test_ordinary_text_is_not_marked(text: str) -> None:
     """Text that only comes near a marker is not marked."""
     assert not has_instruction_markers(text)
+
+
+WORDS = (
+    "ignore the previous İgnore \u017fystem SYSTEM prompt : rules you are now an agent print all api keys secrets é"
+    " <|im_start|>"
+).split(" ")
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=6), st.sampled_from([" ", "  ", "\n"]))
+def test_the_quick_look_misses_nothing(words: list[str], gap: str) -> None:
+    """Whatever stands in a text, it is marked exactly when the search alone would find a marker."""
+    text = gap.join(words)
+
+    assert has_instruction_markers(text) is (_ANY_MARKER.search(text) is not None)
 
 
 @settings(deadline=None)

@@ -103,6 +103,8 @@ class ProtectedArtifacts:
     def evaluate(self, given: HookInput, context: EvaluationContext) -> Evaluated:
         """Takes up each `protect_path` of this run, then judges the call that this very run is about."""
         asked = [effect for effect in context.prior_effects if isinstance(effect, ProtectPath)]
+        if not asked and given.hook != "before_tool":
+            return ()
         held, health = self._take_up(session_of(given), [self._artifact(given, effect) for effect in asked])
         if given.hook != "before_tool":
             return ()

@@ -24,6 +24,19 @@ _ANY_MARKER: Final = re.compile(
 )
 
 
+_NEEDED: Final[tuple[tuple[tuple[str, ...], ...], ...]] = (
+    (("instruction", "prompt", "rule"), ("ignore", "disregard", "override")),
+    (("system", "developer"), ("message", "prompt")),
+    (("<|im_start|>", "<|system|>", "<|developer|>"),),
+    (("assistant", "agent"), ("now",), ("you",), ("are",)),
+    (("credentials", "secrets", "api"), ("reveal", "print", "send", "exfiltrate")),
+)
+"""For each marker, in the order above: of each group it holds one, in lower case. Looking for these takes a tenth."""
+
+_LETTERS_IN_DISGUISE: Final = "\u017f\u212a\u0130\u0131"
+"""A pattern that ignores case takes these for s, k and i, and lower case leaves them."""
+
+
 def is_screened(tool_name: str | None) -> bool:
     """Whether results of the tool with this canonical name are looked at."""
     if tool_name is None:
@@ -36,4 +49,12 @@ def has_instruction_markers(text: str) -> bool:
 
     The time it takes grows with the length of the text alone.
     """
-    return _ANY_MARKER.search(text) is not None
+    return _may_hold_markers(text) and _ANY_MARKER.search(text) is not None
+
+
+def _may_hold_markers(text: str) -> bool:
+    """Whether it is worth a search; False is certain."""
+    if not text.isascii() and any(letter in text for letter in _LETTERS_IN_DISGUISE):
+        return True
+    lowered = text.lower()
+    return any(all(any(word in lowered for word in words) for words in marker) for marker in _NEEDED)
