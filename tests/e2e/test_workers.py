@@ -25,7 +25,7 @@ pytestmark = pytest.mark.e2e
 
 ECHO = """
 import asyncio, json, os, socket, sys
-from interpose.gateway.server import HandedServer
+from interpose.gateway.server import HandedServer, loop_factory
 from interpose.gateway.workers import READY
 
 async def app(scope, receive, send):
@@ -43,18 +43,22 @@ async def app(scope, receive, send):
         if not message.get("more_body"):
             break
     answer = json.dumps({"pid": os.getpid(), "path": scope["path"], "bytes": len(body)}).encode()
-    headers = [(b"content-length", str(len(answer)).encode()), (b"connection", b"close")]
+    headers = [(b"content-length", str(len(answer)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": answer})
 
-channel = socket.socket(fileno=int(sys.argv[1]))
-asyncio.run(HandedServer(app, channel, drain_timeout_s=1).serve(lambda: channel.sendall(READY)))
+channel, number = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+server = HandedServer(app, channel, worker=number, workers=3, drain_timeout_s=1)
+with asyncio.Runner(loop_factory=loop_factory()) as runner:
+    runner.run(server.serve(lambda: channel.sendall(READY)))
 """
 
 
-def start_echo(_number: int, channel: socket) -> "subprocess.Popen[bytes]":
+def start_echo(number: int, channel: socket) -> "subprocess.Popen[bytes]":
     """A worker that tells which process it is."""
-    return subprocess.Popen([sys.executable, "-c", ECHO, str(channel.fileno())], pass_fds=[channel.fileno()])
+    return subprocess.Popen(
+        [sys.executable, "-c", ECHO, str(channel.fileno()), str(number)], pass_fds=[channel.fileno()]
+    )
 
 
 def ask(url: str, path: str, body: bytes = b"", **headers: str) -> dict[str, Any]:
@@ -98,6 +102,63 @@ def test_a_session_stays_on_one_worker_and_all_work(pool: WorkerPool) -> None:
     assert all(len(pids) == 1 for pids in [*by_launch, *by_session])
     assert set.union(*by_launch) == set(pool.pids)
     assert {pid: anywhere.count(pid) for pid in pool.pids} == dict.fromkeys(pool.pids, 3)
+
+
+def test_a_connection_stays_open_and_goes_to_whom_its_next_request_belongs(pool: WorkerPool) -> None:
+    """Each request is served by the owner of its launch or session, all of them over one connection."""
+    paths = [f"/l/{name}/v1/messages" for name in "abcdefgh"] * 2
+    owners = {path: ask(pool.url, path)["pid"] for path in paths}
+    address = urlsplit(pool.url)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=10)
+    try:
+        ports = set()
+        for number, path in enumerate(paths):
+            body = b"x" * (number * 200_000)
+            connection.request("POST", path, body)
+            ports.add(connection.sock.getsockname()[1])
+            answer = json.loads(connection.getresponse().read())
+            assert answer == {"pid": owners[path], "path": path, "bytes": len(body)}
+        for name in "abc":
+            connection.request("POST", "/v1/messages", b"", {"x-session-id": name})
+            answer = json.loads(connection.getresponse().read())
+            assert answer["pid"] == ask(pool.url, "/v1/messages", x_session_id=name)["pid"]
+    finally:
+        connection.close()
+
+    assert len(set(owners.values())) == 3
+    assert len(ports) == 1
+
+
+def test_a_head_in_pieces_goes_to_its_owner(pool: WorkerPool) -> None:
+    """What was read of it before it was known whose it is goes along."""
+    owners = {name: ask(pool.url, f"/l/{name}/x")["pid"] for name in "abcdefgh"}
+    other = next(name for name, pid in owners.items() if pid != owners["a"])
+    address = urlsplit(pool.url)
+    with create_connection((str(address.hostname), address.port), timeout=10) as connection:
+        connection.sendall(b"POST /l/a/x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        assert b'"pid": %d,' % owners["a"] in connection.recv(65536)
+        for byte in b"POST /l/%s/x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" % other.encode():
+            connection.sendall(bytes((byte,)))
+        answer = connection.recv(65536)
+
+    assert b'"pid": %d,' % owners[other] in answer
+    assert b'"bytes": 3' in answer
+
+
+def test_a_request_of_another_worker_right_behind_one_is_not_served(pool: WorkerPool) -> None:
+    """Its connection ends behind the first reply, by which its client knows that it must ask again."""
+    owners = {name: ask(pool.url, f"/l/{name}/x")["pid"] for name in "abcdefgh"}
+    other = next(name for name, pid in owners.items() if pid != owners["a"])
+    address = urlsplit(pool.url)
+    head = b"POST /l/%s/x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+    with create_connection((str(address.hostname), address.port), timeout=10) as connection:
+        connection.sendall(head % b"a" + head % other.encode())
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+
+    assert answer.count(b"HTTP/1.1 200") == 1
+    assert b'"pid": %d,' % owners["a"] in answer
 
 
 def test_bodies_arrive_whole(pool: WorkerPool) -> None:

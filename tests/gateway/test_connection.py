@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from interpose.contracts.errors import MisuseError
 from interpose.gateway.asgi import GONE, App, Receive, Scope, Send
-from interpose.gateway.connection import UNREAD_BYTES_MAX, ClientConnection, Limits, Refusal, Serves
+from interpose.gateway.connection import UNREAD_BYTES_MAX, ClientConnection, Limits, Refusal
+from interpose.gateway.service import Service
 
 HOST = b"Host: 127.0.0.1\r\n"
 GET = b"GET /a?b=c HTTP/1.1\r\n" + HOST + b"\r\n"
@@ -64,9 +65,9 @@ class Story:
 
     def __init__(self, app: App, limits: Limits) -> None:
         self.refusals: list[Refusal] = []
-        self.serves = Serves(app, limits, self.refusals.append)
+        self.service = Service(app, limits, self.refusals.append)
         self.wire = Wire()
-        self.connection = ClientConnection(self.serves)
+        self.connection = ClientConnection(self.service)
         self.connection.connection_made(self.wire)
 
     async def feed(self, *chunks: bytes) -> bytes:
@@ -90,7 +91,7 @@ def told(story: Callable[[Story], Awaitable[None]], app: App | None = None, *, l
         made = Story(app or echo, limits or Limits())
         await story(made)
         made.connection.connection_lost(None)
-        await made.serves.stop(1)
+        await made.service.stop(1)
 
     asyncio.run(run())
 
@@ -531,7 +532,7 @@ def test_stopping_lets_the_reply_end() -> None:
 
     async def story(made: Story) -> None:
         await made.feed(GET + GET)
-        stopping = asyncio.ensure_future(made.serves.stop(5))
+        stopping = asyncio.ensure_future(made.service.stop(5))
         await settled()
         assert not stopping.done()
         gate.set()
@@ -556,7 +557,7 @@ def test_stopping_has_an_end() -> None:
 
     async def story(made: Story) -> None:
         await made.feed(GET)
-        await made.serves.stop(0.05)
+        await made.service.stop(0.05)
         assert (ended, made.wire.is_closed) == ([True], True)
 
     told(story, app)

@@ -120,7 +120,7 @@ class Runtime:
         self.shapes.table()
         told = gateway_settings(self.settings, host=host)
         return Gateway(
-            replace(told, process_id=parent_pid, closes_connections=parent_pid is not None),
+            replace(told, process_id=parent_pid),
             workspaces=self.workspaces,
             launches=self.launches,
             journal=self.journal,

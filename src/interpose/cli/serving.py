@@ -38,7 +38,7 @@ def serving(runtime: Runtime, *, host: str, port: int, workers: int) -> Iterator
 
             def start(number: int, channel: socket) -> "subprocess.Popen[bytes]":
                 passed = (channel.fileno(), shared.fileno())
-                words = [str(word) for word in (number, *passed, host)]
+                words = [str(word) for word in (number, workers, *passed, host)]
                 command = [sys.executable, "-m", "interpose.cli.worker", *words]
                 return subprocess.Popen(command, pass_fds=passed, stdin=subprocess.DEVNULL)  # noqa: S603 - our own
 

@@ -1,4 +1,4 @@
-"""One worker of `interpose up --workers N`: `python -m interpose.cli.worker NUMBER CHANNEL MEMORY HOST`."""
+"""One worker of `interpose up --workers N`: `python -m interpose.cli.worker NUMBER WORKERS CHANNEL MEMORY HOST`."""
 
 import asyncio
 import mmap
@@ -16,14 +16,17 @@ from interpose.gateway.workers import READY
 
 def main(words: list[str]) -> None:
     """Serves what comes through the channel until that is closed; then open streams may end."""
-    number, channel_descriptor, memory_descriptor, host = int(words[0]), int(words[1]), int(words[2]), words[3]
+    number, workers, channel_descriptor, memory_descriptor = map(int, words[:4])
+    host = words[4]
     for number_of_signal in (signal.SIGINT, signal.SIGTERM):  # they reach the whole group, and the parent decides
         signal.signal(number_of_signal, signal.SIG_IGN)
     channel = socket.socket(fileno=channel_descriptor)
     metrics = Metrics(memoryview(mmap.mmap(memory_descriptor, 0)), worker=number)
     metrics.begin()
     with Runtime.open(metrics=metrics) as runtime:
-        server = HandedServer(runtime.gateway(host=host, parent_pid=os.getppid()), channel)
+        server = HandedServer(
+            runtime.gateway(host=host, parent_pid=os.getppid()), channel, worker=number, workers=workers
+        )
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(server.serve(lambda: channel.sendall(READY)))
 

@@ -100,7 +100,7 @@ class Gateway:
         headers = Headers.of(scope["headers"])
         secret, raw_path = split_launch(raw_path_of(scope.get("raw_path"), scope["path"]))
         raw_path = plain_front(raw_path)
-        outgoing = Outgoing(send, closes=settings.closes_connections)
+        outgoing = Outgoing(send)
         if secret is None and raw_path in _OPEN_PATHS:
             await self._tell_health(outgoing, raw_path, headers)
             return

@@ -95,16 +95,13 @@ class Incoming:
 class Outgoing:
     """A reply. Waits where the client reads slowly, so that the upstream is read no faster."""
 
-    def __init__(self, send: Send, *, closes: bool = False) -> None:
+    def __init__(self, send: Send) -> None:
         self._send = send
-        self._closes = closes
         self.status: int | None = None
 
     async def start(self, status: int, headers: HeaderList) -> None:
-        """Sends the head; with `closes`, one that ends the connection behind this reply."""
+        """Sends the head."""
         self.status = status
-        if self._closes and (b"connection", b"close") not in headers:
-            headers = [*headers, (b"connection", b"close")]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def write(self, data: bytes) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from interpose.gateway.answers import NOT_WHOLE, HeaderList, Reading
+from interpose.gateway.watch import Watch
 
 Body: TypeAlias = bytes | AsyncIterator[bytes] | None
 
@@ -105,8 +106,7 @@ class Connection(asyncio.Protocol):
         self._served = 0
         self._waiter: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0
+        self._watch = Watch(self._look)
         self._heard_at = 0.0
         self._is_paused = False
         self._is_full = False
@@ -158,8 +158,8 @@ class Connection(asyncio.Protocol):
     def rest(self) -> None:
         """Nobody uses it for now."""
         self._request = self._upload = None
-        self._heard_at = self._loop.time()
-        self._watch(self._heard_at + self._idle_s)
+        self._heard_at = self._watch.now()
+        self._watch.set(self._heard_at + self._idle_s)
         self._on_free(self)
 
     def close(self) -> None:
@@ -176,9 +176,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._watch.stop()
         if self._request is not None and self._fault is None:
             self._reading.end(is_clean=exc is None)
             if self._reading.broken is not None:
@@ -193,7 +191,7 @@ class Connection(asyncio.Protocol):
             self.close()  # nobody has asked for this
             return
         reading = self._reading
-        self._heard_at = self._loop.time()
+        self._heard_at = self._watch.now()
         reading.feed(data)
         if reading.broken is not None:
             self._fail(Fault(reading.broken))
@@ -214,8 +212,8 @@ class Connection(asyncio.Protocol):
     def _send(self, request: Request) -> None:
         if self._transport is None or self._transport.is_closing():
             raise self._lost(None)
-        self._heard_at = self._loop.time()
-        self._watch(self._heard_at + request.read_timeout_s)
+        self._heard_at = self._watch.now()
+        self._watch.set(self._heard_at + request.read_timeout_s)
         body = request.body
         if body is None:
             self._transport.write(request.head)
@@ -240,7 +238,7 @@ class Connection(asyncio.Protocol):
                 while self._is_full and not transport.is_closing():
                     self._room = self._loop.create_future()
                     await self._room
-                self._heard_at = self._loop.time()
+                self._heard_at = self._watch.now()
         except Exception as error:  # noqa: BLE001 - the body's own iterator; told to who asks, and the request is cut off
             self._fail(error)
             _set(self._waiter)
@@ -265,7 +263,7 @@ class Connection(asyncio.Protocol):
         if self._fault is not None:
             raise self._fault
         self._waiter = self._loop.create_future()
-        self._heard_at = self._loop.time()
+        self._heard_at = self._watch.now()
         try:
             await self._waiter
         finally:
@@ -277,18 +275,8 @@ class Connection(asyncio.Protocol):
             if self._transport is not None and not self._transport.is_closing():
                 self._transport.resume_reading()
 
-    def _watch(self, at: float) -> None:
-        """Looks at the clock then, or earlier: one timer serves all requests and the time between them."""
-        if self._timer is not None:
-            if self._timer_at <= at:
-                return
-            self._timer.cancel()
-        self._timer_at = at
-        self._timer = self._loop.call_at(at, self._look)
-
     def _look(self) -> None:
-        self._timer = None
-        now = self._loop.time()
+        now = self._watch.now()
         request = self._request
         if request is None:
             due = self._heard_at + self._idle_s
@@ -297,7 +285,7 @@ class Connection(asyncio.Protocol):
         else:
             due = self._heard_at + request.read_timeout_s
         if due > now:
-            self._watch(due)
+            self._watch.set(due)
         elif request is None:
             self.close()
         else:

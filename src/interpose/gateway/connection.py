@@ -7,12 +7,11 @@ What httptools (llhttp) refuses stays refused: CL with TE, two CL, folded lines,
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
 from typing import cast
 
 import httptools
 
-from interpose.gateway.asgi import App, HeaderList, Scope
+from interpose.gateway.asgi import HeaderList, Scope
 from interpose.gateway.heads import (
     Head,
     Limits,
@@ -26,10 +25,12 @@ from interpose.gateway.heads import (
     too_slow,
 )
 from interpose.gateway.paths import decoded_path
+from interpose.gateway.service import Others, Service
 from interpose.gateway.serving import Serving
+from interpose.gateway.watch import Watch
 from interpose.kernel.boundary import fault_line
 
-__all__ = ["ClientConnection", "Limits", "Refusal", "Serves"]
+__all__ = ["ClientConnection", "Limits", "Refusal"]
 
 UNREAD_BYTES_MAX = 256 * 1024
 """With so much of a body that the application has not taken, the client is read no further."""
@@ -41,50 +42,6 @@ LINGER_S = 1.0
 """How long what a client still sends is dropped behind a last answer, so that it can read that."""
 
 
-class Serves:
-    """What all connections of one server share. Belongs to the server's loop.
-
-    Attributes:
-        app: what is served, within `limits`.
-        on_refused: told of each connection that is ended below the application.
-        connections: those that are open, and `tasks` the requests that are served on them.
-        is_stopping: whether no request is served any more but those that are.
-    """
-
-    def __init__(self, app: App, limits: Limits, on_refused: Callable[[Refusal], None]) -> None:
-        self.app = app
-        self.limits = limits
-        self.on_refused = on_refused
-        self.connections: set[ClientConnection] = set()
-        self.tasks: set[asyncio.Task[None]] = set()
-        self.is_stopping = False
-        self._empty: asyncio.Future[None] | None = None
-
-    def discard(self, connection: "ClientConnection") -> None:
-        """A connection has ended."""
-        self.connections.discard(connection)
-        if self._empty is not None and not self.connections and not self._empty.done():
-            self._empty.set_result(None)
-
-    async def stop(self, timeout_s: float) -> None:
-        """Lets the replies end that are under way, at most `timeout_s`; then closes all connections."""
-        self.is_stopping = True
-        loop = asyncio.get_running_loop()
-        self._empty = loop.create_future()
-        for connection in tuple(self.connections):
-            connection.shut()
-        started = loop.time()
-        if self.connections:
-            await asyncio.wait((self._empty,), timeout=timeout_s)
-        if self.tasks:
-            await asyncio.wait(tuple(self.tasks), timeout=max(0.0, started + timeout_s - loop.time()))
-        for connection in tuple(self.connections):
-            connection.abort()
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-
-
 class ClientConnection(asyncio.Protocol):
     """A connection from its accepting to its end; requests are answered one after the other, in their order.
 
@@ -92,9 +49,9 @@ class ClientConnection(asyncio.Protocol):
     that somebody else has read from the connection.
     """
 
-    def __init__(self, serves: Serves, *, initial: bytes = b"") -> None:
-        self._serves = serves
-        self._limits = serves.limits
+    def __init__(self, service: Service, *, initial: bytes = b"") -> None:
+        self._service = service
+        self._limits = service.limits
         self._initial = initial
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
@@ -110,39 +67,39 @@ class ClientConnection(asyncio.Protocol):
         self._left_over_bytes = 0
         self._is_deaf = False
         self._is_paused = False
+        self._raw: list[bytes] | None = None
+        self._owner: int | None = None
         self._incoming: Serving | None = None
         self._current: Serving | None = None
         self._waiting: deque[Serving] = deque()
         self._room: list[asyncio.Future[None]] = []
         self._stall: asyncio.TimerHandle | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0
+        self._watch = Watch(self._look)
         self._due = math.inf
         self.is_full = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio: starts the clock; a connection too many is closed."""
         self._transport = cast("asyncio.Transport", transport)  # which uvloop's is but in name
-        if len(self._serves.connections) >= self._limits.connections:
+        if len(self._service.connections) >= self._limits.connections:
             self._is_deaf = True
             reason = f"there are {self._limits.connections} connections already"
-            self._serves.on_refused(Refusal("crowded", 0, reason))
+            self._service.on_refused(Refusal("crowded", 0, reason))
             self._transport.abort()
             return
-        self._serves.connections.add(self)
+        self._service.connections.add(self)
         self._base = _base_scope(self._transport)
-        self._watch(self._loop.time() + self._limits.idle_s)
+        self._wait_until(self._watch.now() + self._limits.idle_s)
         if self._initial:
             self.data_received(self._initial)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         """Called by asyncio: tells everybody."""
         self._is_deaf = True
-        self._serves.discard(self)
-        for timer in (self._timer, self._stall):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._stall = None
+        self._service.discard(self)
+        self._watch.stop()
+        if self._stall is not None:
+            self._stall.cancel()
         for serving in (self._current, self._incoming, *self._waiting):
             if serving is not None:
                 serving.lose()
@@ -153,11 +110,16 @@ class ClientConnection(asyncio.Protocol):
         if self._is_deaf:
             return
         self._quiet_bytes += len(data)
+        if self._service.others is not None:
+            self._keep(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._is_deaf = True  # what follows is not for this parser
         except httptools.HttpParserError:
+            if self._owner is not None:
+                self._give(self._service.others, self._owner)
+                return
             self._refuse(self._refusal or malformed(self._target, self._headers))
             return
         is_inside = self._in_head or (self._incoming is not None and not self._incoming.has_come)
@@ -212,6 +174,10 @@ class ClientConnection(asyncio.Protocol):
         self._refusal = refused(head, self._limits)
         if self._refusal is not None:
             raise ValueError(self._refusal)
+        if self._service.others is not None:
+            self._owner = self._service.others.owner(head.target, head.headers)
+            if self._owner is not None:
+                raise ValueError(self._owner)
         serving = Serving(self, head, self._scope(head))
         self._incoming = serving
         if self._current is None:
@@ -262,7 +228,7 @@ class ClientConnection(asyncio.Protocol):
         if serving is not self._current:
             return
         self._current = None
-        if not serving.keeps_alive or self._serves.is_stopping:
+        if not serving.keeps_alive or self._service.is_stopping:
             self._hang_up(lingers=self._incoming is not None or self._in_head)
             return
         if self._waiting:
@@ -270,7 +236,7 @@ class ClientConnection(asyncio.Protocol):
         elif self._in_head:
             self._await_head()
         else:
-            self._watch(self._loop.time() + self._limits.idle_s)
+            self._wait_until(self._watch.now() + self._limits.idle_s)
         self._resume()
 
     def broken(self, serving: Serving, error: Exception | None) -> None:
@@ -280,7 +246,7 @@ class ClientConnection(asyncio.Protocol):
         if error is not None:
             api = api_of(bytes(serving.scope["raw_path"]), serving.scope["headers"])
             refusal = Refusal("broken", 500, "this request could not be served", api)
-            self._serves.on_refused(Refusal("broken", 500, fault_line(error), api))
+            self._service.on_refused(Refusal("broken", 500, fault_line(error), api))
         else:
             refusal = Refusal("broken", 500, "this request was not answered")
         if serving is not self._current:
@@ -306,9 +272,9 @@ class ClientConnection(asyncio.Protocol):
     def _begin(self, serving: Serving) -> None:
         self._current = serving
         self._due = math.inf
-        task = self._loop.create_task(serving.run(self._serves.app))
-        self._serves.tasks.add(task)
-        task.add_done_callback(self._serves.tasks.discard)
+        task = self._loop.create_task(serving.run(self._service.app))
+        self._service.tasks.add(task)
+        task.add_done_callback(self._service.tasks.discard)
 
     def _scope(self, head: Head) -> Scope:
         path, query = path_and_query(head.target)
@@ -322,9 +288,37 @@ class ClientConnection(asyncio.Protocol):
             "headers": head.headers,
         }
 
+    def _keep(self, data: bytes) -> None:
+        """Keeps the bytes of a head until it is known whose it is; of one behind another request they are not kept."""
+        if self._current is not None or self._incoming is not None:
+            self._raw = None
+        elif not self._in_head:
+            self._raw = [data]
+        elif self._raw is not None:
+            self._raw.append(data)
+
+    def _give(self, others: Others | None, owner: int) -> None:
+        """Gives the connection to the worker that its request belongs to.
+
+        Behind a request that is still being served, or whose reply has not left yet, it ends instead: then its client
+        knows that it was not served, and asks again.
+        """
+        self._is_deaf = True
+        self._awaits_head = False
+        transport = self._transport
+        if self._current is not None:
+            self._current.keeps_alive = False
+            return
+        if transport is None or others is None or self._raw is None or transport.get_write_buffer_size():
+            self._close()
+            return
+        transport.pause_reading()
+        others.give(transport, b"".join(self._raw), owner)
+        transport.abort()
+
     def _refuse(self, refusal: Refusal) -> None:
         """Answers what cannot be served and closes; a reply that is under way is cut off instead of written into."""
-        self._serves.on_refused(refusal)
+        self._service.on_refused(refusal)
         current, self._current = self._current, None
         if current is not None:
             current.lose()
@@ -345,13 +339,13 @@ class ClientConnection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        if not lingers or self._serves.is_stopping:
+        if not lingers or self._service.is_stopping:
             transport.close()
             return
         transport.write_eof()
         if self._is_paused:
             transport.resume_reading()
-        self._watch(self._loop.time() + LINGER_S)
+        self._wait_until(self._watch.now() + LINGER_S)
 
     def _close(self) -> None:
         self._is_deaf = True
@@ -360,7 +354,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _stalled(self) -> None:
         self._stall = None
-        self._serves.on_refused(Refusal("stalled", 0, f"its client read nothing for {self._limits.stall_s:g} s"))
+        self._service.on_refused(Refusal("stalled", 0, f"its client read nothing for {self._limits.stall_s:g} s"))
         self.abort()
 
     def _make_room(self) -> None:
@@ -386,23 +380,16 @@ class ClientConnection(asyncio.Protocol):
         self._is_fresh = False
         if self._current is None and not self._awaits_head and not self._is_deaf:
             self._awaits_head = True
-            self._watch(self._loop.time() + self._limits.header_s)
+            self._wait_until(self._watch.now() + self._limits.header_s)
 
-    def _watch(self, due: float) -> None:
-        """Looks at the clock then, or earlier: one timer serves all requests and the time between them."""
+    def _wait_until(self, due: float) -> None:
         self._due = due
-        if self._timer is not None:
-            if self._timer_at <= due:
-                return
-            self._timer.cancel()
-        self._timer_at = due
-        self._timer = self._loop.call_at(due, self._look)
+        self._watch.set(due)
 
     def _look(self) -> None:
-        self._timer = None
-        if self._loop.time() < self._due:
+        if self._watch.now() < self._due:
             if self._due < math.inf:
-                self._watch(self._due)
+                self._watch.set(self._due)
             return
         if self._awaits_head:
             self._refuse(too_slow(self._limits, self._target, self._headers))

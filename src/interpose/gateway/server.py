@@ -15,8 +15,9 @@ from typing import Self, TypeAlias
 
 from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.gateway.asgi import App, Message, Scope
-from interpose.gateway.connection import ClientConnection, Limits, Refusal, Serves
-from interpose.gateway.handing import Handed, take_over
+from interpose.gateway.connection import ClientConnection, Limits, Refusal
+from interpose.gateway.handing import Handed, OtherWorkers, take_over
+from interpose.gateway.service import Others, Service
 
 START_TIMEOUT_S = 15.0
 DEFAULT_LIMITS = Limits()
@@ -76,19 +77,25 @@ class Server:
 
 
 class HandedServer:
-    """Serves connections that another process hands over through `channel`, until that is closed; then it drains."""
+    """Serves connections that another process hands over through `channel`, until that is closed; then it drains.
+
+    As `worker` of `workers` it gives a connection back whose next request belongs to another one.
+    """
 
     def __init__(
         self,
         app: App,
         channel: socket.socket,
         *,
+        worker: int = 0,
+        workers: int = 1,
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
         limits: Limits = DEFAULT_LIMITS,
         on_refused: OnRefused | None = None,
     ) -> None:
         self._channel = channel
-        self._running = _Running(app, limits, drain_timeout_s, on_refused)
+        others = OtherWorkers(channel, worker=worker, workers=workers) if workers > 1 else None
+        self._running = _Running(app, limits, drain_timeout_s, on_refused, others)
 
     async def serve(self, on_started: Callable[[], None]) -> None:
         """Serves on the running loop. `on_started` is called once connections are taken."""
@@ -108,7 +115,7 @@ class HandedServer:
 
     async def _take(self, handed: Handed) -> None:
         handed.connection.setblocking(False)
-        made = partial(ClientConnection, self._running.serves, initial=handed.data)
+        made = partial(ClientConnection, self._running.service, initial=handed.data)
         await asyncio.get_running_loop().connect_accepted_socket(made, handed.connection)
 
 
@@ -241,8 +248,15 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 class _Running:
     """An application while it is served, from its start to its end."""
 
-    def __init__(self, app: App, limits: Limits, drain_timeout_s: float, on_refused: OnRefused | None) -> None:
-        self.serves = Serves(app, limits, on_refused or _nobody_listens)
+    def __init__(
+        self,
+        app: App,
+        limits: Limits,
+        drain_timeout_s: float,
+        on_refused: OnRefused | None,
+        others: Others | None = None,
+    ) -> None:
+        self.service = Service(app, limits, on_refused or _nobody_listens, others)
         self._drain_timeout_s = drain_timeout_s
         self._is_stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -257,12 +271,12 @@ class _Running:
 
     async def serve(self, listener: socket.socket | None, on_started: Callable[[], None] | None) -> None:
         self._stopped, self._loop = asyncio.Event(), asyncio.get_running_loop()
-        lifespan = _Lifespan(self.serves.app)
+        lifespan = _Lifespan(self.service.app)
         await lifespan.start()
         try:
             await self._serve(self._loop, listener, on_started)
         finally:
-            await self.serves.stop(self._drain_timeout_s)
+            await self.service.stop(self._drain_timeout_s)
             await lifespan.end()
 
     async def _serve(
@@ -270,7 +284,7 @@ class _Running:
     ) -> None:
         accepting: asyncio.AbstractServer | None = None
         if listener is not None:
-            accepting = await loop.create_server(partial(ClientConnection, self.serves), sock=listener, backlog=2048)
+            accepting = await loop.create_server(partial(ClientConnection, self.service), sock=listener, backlog=2048)
         try:
             if on_started is not None:
                 on_started()

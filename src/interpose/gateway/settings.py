@@ -113,7 +113,6 @@ class GatewaySettings:
         streams_max: how many requests are served at once.
         keep_alive_s: after how long a silence a client that waits for a verdict is sent a sign of life.
         proxies_from_environment: reach upstreams through HTTPS_PROXY, HTTP_PROXY and ALL_PROXY but for NO_PROXY.
-        closes_connections: whether each answer ends its connection, so that the next request can go to another worker.
         process_id: what `/healthz` says; None for this process.
     """
 
@@ -129,5 +128,4 @@ class GatewaySettings:
     streams_max: int = 1_000
     keep_alive_s: float = 10.0
     proxies_from_environment: bool = False
-    closes_connections: bool = False
     process_id: int | None = None

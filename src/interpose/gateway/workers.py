@@ -18,7 +18,7 @@ from typing import Self
 
 from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.gateway.connection import Limits
-from interpose.gateway.handing import HEAD_END, Handed, hand_over, owner_of
+from interpose.gateway.handing import HEAD_END, Handed, hand_over, owner_of, take_over
 from interpose.gateway.server import DEFAULT_LIMITS, DRAIN_TIMEOUT_S, START_TIMEOUT_S, bind, url_of
 
 READY = b"R"
@@ -63,7 +63,7 @@ class WorkerPool:
         self._listener = bind(host, port)
         self._limits = limits
         self._drain_timeout_s = drain_timeout_s
-        self._workers = [_Worker(number, start, on_death) for number in range(workers)]
+        self._workers = [_Worker(number, start, on_death, self._returned) for number in range(workers)]
         self._turns = count()
         self._unrouted = 0
         self._thread = threading.Thread(target=self._accept, name="interpose-accept", daemon=True)
@@ -157,6 +157,11 @@ class WorkerPool:
         if not self._workers[number].give(Handed(connection, data)):
             connection.close()
 
+    def _returned(self, handed: Handed) -> None:
+        """A connection whose next request belongs to another worker than the one before."""
+        if not 0 <= handed.owner < len(self._workers) or not self._workers[handed.owner].give(handed):
+            handed.connection.close()
+
     async def _head(self, connection: socket.socket) -> bytes:
         """What came until the head's end; less when it did not end in time or at all, which its worker answers."""
         data = b""
@@ -174,7 +179,14 @@ class WorkerPool:
 class _Worker:
     """One place for a worker process: it is filled again when the process dies. Its thread owns the channel."""
 
-    def __init__(self, number: int, start: StartWorker, on_death: Callable[[int, int], None]) -> None:
+    def __init__(
+        self,
+        number: int,
+        start: StartWorker,
+        on_death: Callable[[int, int], None],
+        on_return: Callable[[Handed], None],
+    ) -> None:
+        self._on_return = on_return
         self.number = number
         self._start = start
         self._on_death = on_death
@@ -242,7 +254,17 @@ class _Worker:
             if ours.recv(1) != READY:
                 return
             self._ready.set()
+            returning = threading.Thread(target=self._take_all, args=(ours,), daemon=True)
+            returning.start()
             self._hand_all(ours, process)
+            with suppress(OSError):
+                ours.shutdown(socket.SHUT_WR)  # the worker ends, and with it what it gives back
+            returning.join()
+
+    def _take_all(self, channel: socket.socket) -> None:
+        with suppress(OSError):
+            while (handed := take_over(channel)) is not None:
+                self._on_return(handed)
 
     def _watch(self, process: "subprocess.Popen[bytes]") -> None:
         process.wait()

@@ -1,0 +1,79 @@
+"""What all connections of one server share: what is served, who is told, when it ends.
+
+Knows: draining. Does not know: HTTP, sockets.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from interpose.gateway.asgi import App, HeaderList
+from interpose.gateway.heads import Limits, Refusal
+
+
+class Open(Protocol):
+    """An open connection, as far as its server goes."""
+
+    def shut(self) -> None:
+        """Ends it, behind the reply that is under way."""
+
+    def abort(self) -> None:
+        """Ends it at once."""
+
+
+class Others(Protocol):
+    """The other workers, where there are several."""
+
+    def owner(self, target: bytes, headers: HeaderList) -> int | None:
+        """The worker that a request belongs to; None where it may be served here."""
+
+    def give(self, transport: asyncio.BaseTransport, data: bytes, owner: int) -> None:
+        """Gives a connection, and what was read of its next request, to that worker. It is still open here, too."""
+
+
+class Service:
+    """One application while it is served. Belongs to the server's loop.
+
+    Attributes:
+        app: what is served, within `limits`.
+        on_refused: told of each connection that is ended below the application.
+        others: the workers beside this one, to whom a connection goes whose next request is theirs.
+        connections: those that are open, and `tasks` the requests that are served on them.
+        is_stopping: whether no request is served any more but those that are.
+    """
+
+    def __init__(
+        self, app: App, limits: Limits, on_refused: Callable[[Refusal], None], others: Others | None = None
+    ) -> None:
+        self.app = app
+        self.limits = limits
+        self.on_refused = on_refused
+        self.others = others
+        self.connections: set[Open] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.is_stopping = False
+        self._empty: asyncio.Future[None] | None = None
+
+    def discard(self, connection: Open) -> None:
+        """A connection has ended."""
+        self.connections.discard(connection)
+        if self._empty is not None and not self.connections and not self._empty.done():
+            self._empty.set_result(None)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Lets the replies end that are under way, at most `timeout_s`; then closes all connections."""
+        self.is_stopping = True
+        loop = asyncio.get_running_loop()
+        self._empty = loop.create_future()
+        for connection in tuple(self.connections):
+            connection.shut()
+        ends_at = loop.time() + timeout_s
+        if self.connections:
+            await asyncio.wait((self._empty,), timeout=timeout_s)
+        if self.tasks:
+            await asyncio.wait(tuple(self.tasks), timeout=max(0.0, ends_at - loop.time()))
+        for connection in tuple(self.connections):
+            connection.abort()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
