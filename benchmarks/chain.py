@@ -29,7 +29,7 @@ CallingAsync: TypeAlias = Callable[[], Awaitable[Any]]
 
 DEPTHS = (0, 1, 4, 8)
 ARGUMENTS = {"command": "ls -la", "timeout_s": 3}
-ROUNDS, CALLS = 300, 300
+ROUNDS, CALLS = 600, 200
 
 _spec = pluggy.HookspecMarker("peer")
 _impl = pluggy.HookimplMarker("peer")
