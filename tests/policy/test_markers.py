@@ -57,10 +57,29 @@ def test_ordinary_text_is_not_marked(text: str) -> None:
     assert not has_instruction_markers(text)
 
 
-WORDS = (
-    "ignore the previous İgnore \u017fystem SYSTEM prompt : rules you are now an agent print all api keys secrets é"
-    " <|im_start|>"
-).split(" ")
+WORDS = [
+    "ignore",
+    "the",
+    "previous",
+    "İgnore",
+    "ſystem",
+    "SYSTEM",
+    "prompt",
+    ":",
+    "rules",
+    "you",
+    "are",
+    "now",
+    "an",
+    "agent",
+    "print",
+    "all",
+    "api",
+    "keys",
+    "secrets",
+    "é",
+    "<|im_start|>",
+]
 
 
 @settings(deadline=None)
