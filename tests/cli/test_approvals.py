@@ -22,7 +22,7 @@ from tests.e2e.terminal import Terminal, on_terminal
 
 pytestmark = pytest.mark.e2e
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 ASKER = """

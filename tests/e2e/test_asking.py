@@ -29,7 +29,7 @@ from tests.e2e.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 RULE = """
 hooks:
   - id: no-deletes
@@ -40,6 +40,9 @@ hooks:
 """
 HIDDEN = '"$TOOL" build'
 CALL = Reply(ToolUse("Bash", {"command": HIDDEN}))
+FINE = Reply(Text("then not"))
+"""What the model says to a refusal."""
+
 BODY: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}
 PROMPT = r"Let it run\? \[y/n\] "
 
@@ -68,9 +71,14 @@ def ask(base_url: str, *, stream: bool = False) -> bytes:
         return bytes(answer.read())
 
 
-def contents(reply: bytes) -> list[dict[str, Any]]:
-    """The blocks of a reply that was not streamed."""
-    return list(json.loads(reply)["content"])
+def told(reply: bytes) -> str:
+    """The text of a reply that was not streamed."""
+    return "\n".join(block["text"] for block in json.loads(reply)["content"] if block["type"] == "text")
+
+
+def is_released(reply: bytes) -> bool:
+    """Whether a call stands in the reply."""
+    return any(block["type"] == "tool_use" for block in json.loads(reply)["content"])
 
 
 def started(terminal: Terminal) -> str:
@@ -85,7 +93,7 @@ def test_a_yes_at_the_terminal_releases_the_call(
     project: Path, environ: dict[str, str], pool: ThreadPoolExecutor, stream: bool
 ) -> None:
     """The person sees what would run and why; y lets it through within a second; the journal tells who said so."""
-    with ScriptedUpstream([CALL]) as model:
+    with ScriptedUpstream([CALL, FINE]) as model:
         environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
         with Terminal(command("up", "--port", "0"), cwd=project, env=environ) as terminal:
             base_url = started(terminal)
@@ -123,16 +131,16 @@ def test_a_no_at_the_terminal_refuses_in_words(
     project: Path, environ: dict[str, str], pool: ThreadPoolExecutor
 ) -> None:
     """The model is told that a person said no."""
-    with ScriptedUpstream([CALL]) as model:
+    with ScriptedUpstream([CALL, FINE]) as model:
         environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
         with Terminal(command("up", "--port", "0"), cwd=project, env=environ) as terminal:
             reply = pool.submit(ask, started(terminal))
             terminal.until(PROMPT)
             terminal.type("n\n")
-            (block,) = contents(reply.result(10))
+            answered = reply.result(10)
 
-    assert block["type"] == "text"
-    assert "a person was asked and said no" in block["text"]
+    assert not is_released(answered)
+    assert "a person was asked and said no" in told(answered)
 
 
 def test_several_questions_come_one_after_the_other(
@@ -140,7 +148,7 @@ def test_several_questions_come_one_after_the_other(
 ) -> None:
     """With their number; the lines of the feed wait until the answer is given."""
     calls = [Reply(ToolUse("Bash", {"command": f'"$TOOL" {number}'})) for number in range(2)]
-    with ScriptedUpstream([calls[0], calls[1], Reply(Text("hello"))]) as model:
+    with ScriptedUpstream([calls[0], calls[1], Reply(Text("hello")), FINE]) as model:
         environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
         with Terminal(command("up", "--port", "0"), cwd=project, env=environ) as terminal:
             base_url = started(terminal)
@@ -148,16 +156,16 @@ def test_several_questions_come_one_after_the_other(
             terminal.until(PROMPT)
             second = pool.submit(ask, base_url)
             until_waiting(environ, 2)
-            assert contents(ask(base_url))[0]["text"] == "hello"  # meanwhile something else is judged
+            assert told(ask(base_url)) == "hello"  # meanwhile something else is judged
             terminal.type("y\n")
             between = terminal.until("(.*)it runs\n")[1]
             terminal.until(PROMPT)
             terminal.type("n\n")
-            kinds = [contents(reply.result(10))[0]["type"] for reply in (first, second)]
+            released = [is_released(reply.result(10)) for reply in (first, second)]
             terminal.until("allowed.*refused")
 
     assert between.strip() in ("", "y")  # the echo
-    assert kinds == ["tool_use", "text"]
+    assert released == [True, False]
 
 
 def until_waiting(environ: dict[str, str], count: int) -> None:
@@ -180,16 +188,16 @@ def test_silence_refuses_after_the_time_that_is_set(
 ) -> None:
     """The terminal says that it is over, and the model is told that nobody answered."""
     environ["INTERPOSE_ASK_TIMEOUT_S"] = "1"
-    with ScriptedUpstream([CALL]) as model:
+    with ScriptedUpstream([CALL, FINE]) as model:
         environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
         with Terminal(command("up", "--port", "0"), cwd=project, env=environ) as terminal:
             reply = pool.submit(ask, started(terminal))
             terminal.until(PROMPT)
-            (block,) = contents(reply.result(10))
+            answered = reply.result(10)
             terminal.until("nobody answered in time")
             terminal.until("refused")
 
-    assert "nobody answered within 1 s" in block["text"]
+    assert "nobody answered within 1 s" in told(answered)
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -197,7 +205,7 @@ def test_ctrl_c_stops_while_a_question_stands_there(
     project: Path, environ: dict[str, str], pool: ThreadPoolExecutor, workers: str
 ) -> None:
     """The question is taken back, the call refused, and the gateway ends without waiting two minutes."""
-    with ScriptedUpstream([CALL]) as model:
+    with ScriptedUpstream([CALL, FINE]) as model:
         environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
         words = command("up", "--port", "0", "--workers", workers)
         with Terminal(words, cwd=project, env=environ) as terminal:
@@ -207,12 +215,12 @@ def test_ctrl_c_stops_while_a_question_stands_there(
             began = time.monotonic()
             assert terminal.ended() == 0
             assert time.monotonic() - began < 10
-            assert contents(reply.result(10))[0]["type"] == "text"
+            assert not is_released(reply.result(10))
 
 
 def test_one_watcher_answers_for_two_gateways(project: Path, environ: dict[str, str], pool: ThreadPoolExecutor) -> None:
     """Gateways without a terminal ask at `interpose approvals watch`; each gets its own answer."""
-    with ScriptedUpstream([CALL, CALL]) as model:
+    with ScriptedUpstream([CALL, CALL, FINE]) as model:
         environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
         with (
             Terminal(command("approvals", "watch"), cwd=project, env=environ) as terminal,
@@ -223,11 +231,11 @@ def test_one_watcher_answers_for_two_gateways(project: Path, environ: dict[str, 
             one = pool.submit(ask, first.base_url)
             terminal.until(PROMPT)
             terminal.type("y\n")
-            assert contents(one.result(10))[0]["type"] == "tool_use"
+            assert is_released(one.result(10))
             other = pool.submit(ask, second.base_url)
             terminal.until(PROMPT)
             terminal.type("n\n")
-            assert contents(other.result(10))[0]["type"] == "text"
+            assert not is_released(other.result(10))
 
 
 def test_the_agent_of_interpose_run_is_asked_about_at_another_terminal(
@@ -235,7 +243,7 @@ def test_the_agent_of_interpose_run_is_asked_about_at_another_terminal(
 ) -> None:
     """The agent has its terminal to itself; the person is told which verb answers, unless it runs already."""
     agent = (sys.executable, "-c", AGENT)
-    with ScriptedUpstream([CALL, CALL]) as model:
+    with ScriptedUpstream([CALL, FINE, CALL]) as model:
         environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
         alone = interpose("run", "--", *agent, cwd=project, env=environ)
         with Terminal(command("approvals", "watch"), cwd=project, env=environ) as terminal:
@@ -271,19 +279,19 @@ def can_ask(environ: dict[str, str]) -> bool:
 
 def test_where_no_terminal_asks_the_call_is_refused_at_once(project: Path, environ: dict[str, str]) -> None:
     """A gateway in the background does not keep an agent waiting for nobody."""
-    with ScriptedUpstream([CALL]) as model:
+    with ScriptedUpstream([CALL, FINE]) as model:
         environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
         with up(project, environ) as gateway:
-            (block,) = contents(ask(gateway.base_url))
+            answered = ask(gateway.base_url)
 
-    assert "nobody could be asked" in block["text"]
+    assert "nobody could be asked" in told(answered)
 
 
 def test_a_gateway_that_is_killed_leaves_its_question_as_gone(
     project: Path, environ: dict[str, str], pool: ThreadPoolExecutor
 ) -> None:
     """The list says so, and an answer that comes later is refused with the reason."""
-    with ScriptedUpstream([CALL]) as model:
+    with ScriptedUpstream([CALL, FINE]) as model:
         environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
         with Terminal(command("up", "--port", "0"), cwd=project, env=environ) as terminal:
             reply = pool.submit(ask, started(terminal))

@@ -26,7 +26,7 @@ from interpose.trust.approvals import SqliteApprovals
 from interpose.trust.questions import NotWaitingError, OtherDigestError, Question, UnknownQuestionError
 from interpose.trust.store import KEPT_MAX, KEPT_S, WAITING_MAX, QuestionStore
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 ASKER = """
 import sys
