@@ -46,6 +46,8 @@ class Restoring:
         self._reader = MarkReader(edits, root)
         self._answers: list[Json] = []
         """What the calls of the model's reply are answered with, in order; None where the client has the answer."""
+        self._calls = 0
+        """How many calls of the reply the client has."""
         self._is_parted = False
         """Whether a line of ours stood last, from which a text is parted by a gap."""
         self._moved: Json = None
@@ -63,7 +65,7 @@ class Restoring:
     def heard(self, content: bytes) -> bytes:
         """One content of the person's or a tool's, with the responses that the model waits for in their places."""
         answers, self._answers = self._answers, []
-        self._is_parted, self._moved = False, None
+        self._calls, self._is_parted, self._moved = 0, False, None
         if all(answer is None for answer in answers):
             return content
         fields = open_object(msgspec.Raw(content))
@@ -83,20 +85,15 @@ class Restoring:
     def _restored(self, fields: RawObject) -> list[bytes]:
         """The contents that one content stands for; none when it is just that."""
         runs = list(_runs(open_array(fields["parts"])))
-        found: list[list[Any]] = []
-        calls = 0
-        for raws, value in runs:
-            found.append(self._pieces(raws, value, calls))
-            calls += _is_call(value)
+        found = [self._pieces(raws, value) for raws, value in runs]
+        if any(isinstance(piece, Mark) for pieces in found for piece in pieces):
+            return self._parted(fields, zip(found, runs, strict=True))
+        self._answers += [None for _, value in runs if _is_call(value)]
         if all(pieces is raws for pieces, (raws, _) in zip(found, runs, strict=True)):
-            self._answers += [None] * calls
             return []
-        if not any(isinstance(piece, Mark) for pieces in found for piece in pieces):
-            self._answers += [None] * calls
-            return [write_json({**fields, "parts": [piece for pieces in found for piece in pieces]})]
-        return self._parted(fields, zip(found, runs, strict=True))
+        return [write_json({**fields, "parts": [piece for pieces in found for piece in pieces]})]
 
-    def _pieces(self, raws: list[msgspec.Raw], value: Json, ordinal: int) -> list[Any]:
+    def _pieces(self, raws: list[msgspec.Raw], value: Json) -> list[Any]:
         """What a part, or the pieces of one text, stand for; the same list where that is it."""
         text = spoken_text(value)
         if text:
@@ -104,7 +101,8 @@ class Restoring:
         if not _is_call(value):
             return raws
         fields = open_object(raws[0])
-        changed = self._as_made(fields, ordinal)
+        changed = self._as_made(fields, self._calls)
+        self._calls += 1
         return raws if changed is fields else [changed]
 
     def _text(self, raws: list[msgspec.Raw], value: Json, text: str) -> list[Any]:
