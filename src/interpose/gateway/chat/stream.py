@@ -198,8 +198,9 @@ class ChatStream:
         rest = {key: value for key, value in delta.items() if key not in ("tool_calls", LEGACY)}
         is_end = is_finish(said)
         has_rest = any(value for key, value in rest.items() if key != "role")
+        bare = {key: value for key, value in chunk.items() if key != "usage"}
         if choice.frame is None:
-            choice.frame = {**chunk, "choices": [{**said, "delta": {}, "finish_reason": None}]}
+            choice.frame = {**bare, "choices": [{**said, "delta": {}, "finish_reason": None}]}
         self._newline = event.newline
         choice.add(delta)
         held = event
@@ -207,13 +208,13 @@ class ChatStream:
         if has_rest:
             if has_text(said):
                 choice.spoke()
-            self._pass(with_delta(event, chunk, said, rest, None), out)
+            self._pass(with_delta(event, bare, said, rest, None), out)
             choice.role = None
         if has_rest or is_end:
             only_calls = {
                 key: value for key, value in delta.items() if key not in rest or (key == "role" and not has_rest)
             }
-            held = with_delta(event, chunk, said, only_calls, None)
+            held = with_delta(event, bare if is_end else chunk, said, only_calls, None)
         choice.raw += held.raw
         if len(choice.raw) > HELD_BYTES_MAX:
             yield from self._drop(choice, f"the calls are larger than {HELD_BYTES_MAX} bytes")
@@ -301,14 +302,14 @@ class ChatStream:
     def _over(self, raw: bytes) -> RoundOver:
         choices = list(self._choices.values())
         reason = choices[0].stop_reason if choices else None
-        is_whole = sum(choice.refused for choice in choices) == len(self._told)
         is_one = self._is_one_choice and len(choices) == 1
+        is_whole = is_one and choices[0].refused == len(self._told) and not choices[0].goes_on_behind
         return RoundOver(
             raw=raw,
             refused=tuple(self._told),
             released=sum(choice.released for choice in choices),
             stop_reason=reason if isinstance(reason, str) else None,
-            is_natural=is_one and reason in NATURAL and is_whole and not choices[0].speaks_behind,
+            is_natural=is_whole and reason in NATURAL,
         )
 
     def _begin_next(self, raw: bytes, note: str, out: _Out) -> None:
