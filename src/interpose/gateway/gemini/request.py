@@ -5,6 +5,8 @@ Knows: contents, parts, function responses, in both spellings. Does not know: ve
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
 
@@ -96,8 +98,9 @@ class GeminiRequest:
             return edited
         restoring = Restoring(edits, self.root)
         contents: list[bytes] = []
-        for content, role in zip(edited, self._roles, strict=True):
-            contents += restoring.spoken(content) if role == "model" else [restoring.heard(content)]
+        for role, group in groupby(zip(self._roles, edited, strict=True), key=itemgetter(0)):
+            run = [content for _, content in group]
+            contents += restoring.spoken(run) if role == "model" else map(restoring.heard, run)
         return [*contents, *restoring.between()]
 
     def _newest_prompt(self) -> NewTurn | None:
