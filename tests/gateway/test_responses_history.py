@@ -11,6 +11,7 @@ from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.api import Mark, Onward, ProposedCall, RefusedCall, Resumed, RoundOver, TurnEdit
 from interpose.gateway.driving import Driven, drive_reply
 from interpose.gateway.ledger import SessionLedger
+from interpose.gateway.marks import ITEMS, TOLD_ITEMS
 from interpose.gateway.responses import ResponsesCodec
 from interpose.gateway.wording import TOLD_AS, nudge_line, reminded
 from tests.gateway.test_requests import GivenEdits
@@ -375,3 +376,29 @@ def test_the_conversation_is_known_however_long_it_is() -> None:
     assert all(view.is_streamed for view in views)
     assert CODEC.read(b'{"input": []}').root == ""
     assert [view.occurrences("So.") for view in views] == [0, 0, 0]
+
+
+def test_items_that_the_client_only_names() -> None:
+    """The provider knows none of ours by an id: it gets what they stand for, and what they told where that is all."""
+    call, told = refused(CALL), refused({**CALL, "id": "fc_2", "call_id": "c2"})
+    ledger = SessionLedger()
+    ledger.keep_mark(TOLD_ITEMS, call.item_id, 0, Mark(None, call.line, ends_round=False))
+    ledger.keep_mark(ITEMS, call.item_id, 0, Mark(call.entry, "no", ends_round=True))
+    ledger.keep_mark(TOLD_ITEMS, told.item_id, 0, Mark(None, told.line, ends_round=False))
+    ledger.keep_mark(ITEMS, "msg_n", 0, Mark(None, "on", ends_round=True))
+    names = [{"type": "item_reference", "id": name} for name in ("rs_1", call.item_id, told.item_id, "msg_n", "msg_9")]
+    items = [{"role": "user", "content": "go"}, *names, {"id": call.item_id}, {"id": 5}]
+    restored = json.loads(CODEC.read(json.dumps({"input": items}).encode()).rewritten(ledger, None).body)["input"]
+
+    output = {"type": "function_call_output", "call_id": "c1", "output": "no"}
+    assert restored == [
+        *items[:2],
+        CALL,
+        output,
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": LINE}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "on"}]},
+        items[5],
+        CALL,
+        output,
+        {"id": 5},
+    ]

@@ -12,7 +12,7 @@ import msgspec
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Edits, Mark, RefusedCall
 from interpose.gateway.bodies import RawObject, open_array, open_body, open_object, value_of
-from interpose.gateway.marks import OURS, MarkReader
+from interpose.gateway.marks import ITEMS, OURS, TOLD_ITEMS, MarkReader
 from interpose.gateway.responses.answers import answer_of, nudged
 from interpose.gateway.responses.items import is_call, with_original
 from interpose.wire.jsonbytes import write_json
@@ -35,6 +35,20 @@ class Restoring:
         if is_message:
             return self._message(item) if self._reader.has_lines and OURS in item else [item]
         return [self._call(item)] if self._edits.changed_calls else [item]
+
+    def reference(self, item: bytes) -> list[bytes]:
+        """As `item`, of one that the client only names by its id: the provider knows none of ours."""
+        value = value_of(msgspec.Raw(item))
+        item_id = value.get("id") if isinstance(value, dict) else None
+        if not isinstance(item_id, str):
+            return [item]
+        mark = self._edits.mark(ITEMS, item_id, 0)
+        if mark is not None:
+            return [*map(write_json, self._stands_for(mark))]
+        told = self._edits.mark(TOLD_ITEMS, item_id, 0)
+        if told is None:
+            return [item]
+        return [write_json({"type": "message", "role": "assistant", "content": [_text(told.answer)]})]
 
     def _message(self, item: bytes) -> list[bytes]:
         fields = open_object(msgspec.Raw(item))

@@ -119,6 +119,8 @@ class ResponsesRequest:
             match head:
                 case _Head(role="assistant"):
                     items += restoring.item(item, is_message=True)
+                case _Head(type="item_reference" | "", role=""):
+                    items += restoring.reference(item)
                 case _Head(type=kind) if kind.endswith("_call"):
                     items += restoring.item(item, is_message=False)
                 case _:

@@ -260,7 +260,7 @@ class ResponsesStream:
         self._shape = _shape_of(event)
         self._numbers.begin_next(data.get("sequence_number"))
         self._before = self._tally.last + 1
-        note = self._earlier.add(response, answer.note, self._before)
+        note = self._earlier.add(response, answer, self._before)
         if note is not None:
             events = list(item_events(note, self._before))
             numbers = self._numbers.drawn(len(events))
