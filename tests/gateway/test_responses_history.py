@@ -100,10 +100,8 @@ class Conversation:
         return Onward(nudge_line(nudge))
 
 
-def without_ids(items: list[dict[str, Any]], stores: bool) -> list[dict[str, Any]]:
-    """Items as a provider reads them that keeps none."""
-    if stores:
-        return items
+def nameless(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Items as a client sends them that keeps no ids."""
     return [{name: value for name, value in item.items() if name != "id"} for item in items]
 
 
@@ -138,16 +136,16 @@ def test_what_is_restored_is_what_was_gone_on_with(groups: list[Any], stores: bo
     driven.drive(reader.finish(), refusing)
     output = json.loads(driven.body)["output"]
 
-    later = json.dumps({**top, "input": [first, *output, {"role": "user", "content": "more"}]}).encode()
-    restored = json.loads(CODEC.read(later).rewritten(chat.ledger, None).body)["input"]
+    more = {"role": "user", "content": "more"}
     sent = json.loads(chat.sent)["input"]
-    assert without_ids(restored, stores) == without_ids([*sent, *last, {"role": "user", "content": "more"}], stores)
-    assert TOLD_AS not in json.dumps(restored)
-    if not stores:
-        assert all("id" not in item for item in sent if item["type" if "type" in item else "role"] == "function_call")
-        bare = without_ids([first, *output, {"role": "user", "content": "more"}], stores)
-        again = CODEC.read(json.dumps({**top, "input": bare}).encode()).rewritten(chat.ledger, None).body
-        assert without_ids(json.loads(again)["input"], stores) == without_ids(restored, stores)
+    for history, expected in (
+        ([first, *output, more], [*sent, *last, more]),
+        (nameless([first, *output, more]), nameless([*sent, *last, more])),
+    ):
+        body = json.dumps({**top, "input": history}).encode()
+        restored = json.loads(CODEC.read(body).rewritten(chat.ledger, None).body)["input"]
+        assert (restored if history[1].get("id") else nameless(restored)) == expected
+        assert TOLD_AS not in json.dumps(restored)
 
 
 def refused(item: dict[str, Any]) -> RefusedCall:
@@ -252,16 +250,17 @@ def test_who_keeps_the_history(top: dict[str, Any], expected: dict[str, Any]) ->
 
 
 def test_thoughts_that_are_not_sealed_say_nothing_to_who_kept_none() -> None:
-    """They are left out; sealed ones keep their id and their place, and the items of a provider that keeps them too."""
+    """They are left out; what is sealed or in the open keeps its place, and so do all where they are kept."""
     bare = {"type": "reasoning", "id": "rs_1", "summary": []}
     sealed = {**THOUGHT, "id": "rs_2"}
-    reply = {"id": "r", "output": [bare, sealed, CALL]}
+    spelled = {**bare, "id": "rs_3", "content": [{"type": "reasoning_text", "text": "hm"}]}
+    reply = {"id": "r", "output": [bare, sealed, spelled, CALL]}
     answers = [(refused(CALL), "no")]
     kept = json.loads(CODEC.onward(b'{"input": []}', reply, answers, None) or b"")["input"]
     not_kept = json.loads(CODEC.onward(b'{"input": [], "store": false}', reply, answers, None) or b"")["input"]
 
-    assert kept[:3] == [bare, sealed, CALL]
-    assert not_kept[:2] == [sealed, {name: value for name, value in CALL.items() if name != "id"}]
+    assert kept[:4] == [bare, sealed, spelled, CALL]
+    assert not_kept[:3] == [sealed, spelled, CALL]
 
 
 def test_a_conversation_goes_on_from_the_providers_own_last_response() -> None:
