@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -130,6 +131,43 @@ def test_every_cut_gives_the_same_response() -> None:
             assert streamed(cut).body == expected
     assert streamed([[bytes([byte]) for byte in stream] for stream in streams]).body == expected
     assert streamed([[stream, b"data: [DONE]\n\n"] for stream in streams]).body == expected + b"data: [DONE]\n\n"
+
+
+@given(
+    said=st.lists(st.lists(st.sampled_from("tsrl"), min_size=1, max_size=4), min_size=1, max_size=3),
+    noted=st.booleans(),
+    data=st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_the_model_says_in_however_many_replies(
+    said: list[list[str]], noted: bool, data: st.DataObject
+) -> None:
+    """Thoughts, texts and calls in any order, and cut anywhere, are one response, as if each reply came whole."""
+    parts: dict[str, Any] = {"t": Thinking("hm"), "s": Text("So it is."), "r": RM, "l": LS}
+    replies = [
+        Reply(
+            *(
+                replace(parts[kind], id=f"call_{number}_{at}") if kind in "rl" else parts[kind]
+                for at, kind in enumerate(kinds)
+            )
+        )
+        for number, kinds in enumerate(said)
+    ]
+    note = "[interpose] on" if noted else ""
+    cut = []
+    for number, reply in enumerate(replies, 1):
+        stream = frames(reply, number)
+        ends = sorted({*data.draw(st.lists(st.integers(1, len(stream) - 1), max_size=6)), len(stream)})
+        cut.append([stream[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)])
+    driven = streamed(cut, note)
+    together = whole((body_of(reply, number) for number, reply in enumerate(replies, 1)), note)
+
+    assert message_of("responses", driven.body) == whole_message("responses", together.body)
+    assert collected(driven.body) == json.loads(together.body)
+    numbers = [event["sequence_number"] for event in datas_of("responses", driven.body)]
+    assert numbers == list(range(len(numbers)))
+    assert driven.asked == together.asked
+    assert [replace(over, raw=b"") for over in driven.over] == [replace(over, raw=b"") for over in together.over]
 
 
 def test_a_round_is_over_behind_all_that_was_said() -> None:
