@@ -78,6 +78,23 @@ def test_a_client_that_drops_a_part_loses_no_more_than_that() -> None:
     assert alone == [HEARD, model(call(own="c1", signature="s1", x=1)), user(refusal("c1"))]
 
 
+def test_a_person_who_speaks_in_the_place_of_a_tool() -> None:
+    """What the model waits for stands in front of the words, where the client has no response beside it."""
+    talk = Talk("events").plays(Round((call(own="c1"), call("Read", own="c2"))))
+
+    assert talk.restored(user(text("stop")))[2] == user(refusal("c1"), text("stop"))
+
+
+def test_a_call_that_nobody_changed_stays_beside_one_that_was() -> None:
+    """What is not ours is the client's own object."""
+    talk = Talk("events").plays(Round((call("Edit", own="c1", x=1),)))
+    other = [user(text("another")), model(call("Read", own="c2")), user(answer("Read", {}, "c2"))]
+    body = json.dumps({"contents": other}).encode()
+
+    assert talk.ledger.restores
+    assert G.read(body).rewritten(talk.ledger, None).body is body
+
+
 def test_a_line_in_a_part_with_other_members() -> None:
     """A client that joins texts onto a signed one: the signature stays with the model's own text."""
     talk = Talk("whole").plays(Round((text("So."), call(own="c"))), Round((text("No."),), 2))
