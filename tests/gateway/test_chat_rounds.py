@@ -138,6 +138,29 @@ def test_every_cut_gives_the_same_reply() -> None:
     assert all(run(at) == whole for at in range(1, max(map(len, frames))))
 
 
+def test_choices_keep_their_order_at_every_cut() -> None:
+    """Nothing waits where there are several; what is allowed is what came."""
+    frames = [
+        chunk({"content": "a"}),
+        chunk({"content": "b"}, None, 1),
+        chunk(None, "stop"),
+        chunk({"content": "b"}, None, 1),
+        chunk(call("Read"), None, 1),
+        chunk({"content": "c"}, None, 2),
+        chunk(None, "length", 2),
+        chunk(None, "tool_calls", 1),
+        b'data: {"id": "c-1", "choices": [], "usage": {"total_tokens": 3}}\n\n',
+        DONE,
+    ]
+    held = [*frames[:4], *frames[5:7], frames[4], *frames[7:]]
+    raw = b"".join(frames)
+
+    for at in range(len(raw)):
+        driven = drive_stream(CODEC, [raw[:at], raw[at:]], judging())
+        assert driven.body == b"".join(held)
+        assert [step.is_natural for step in driven.over] == [False]
+
+
 def test_what_both_replies_cost_is_told_once() -> None:
     """What the model wrote is summed; what it read is counted once."""
 
@@ -370,6 +393,7 @@ def test_the_end_of_a_reply_waits_for_what_follows() -> None:
         ([chunk(call("Bash"), "tool_calls"), chunk(call("Bash", arguments=" ")), DONE], "a piece came behind"),
         ([chunk({"content": "x"}, "stop"), chunk({"content": "y"}), DONE], "a text came behind the end"),
         ([chunk({"content": "x"}, "stop"), chunk({"content": "y"}, "stop", 1), DONE], "there are two choices"),
+        ([chunk({"content": "y"}, "stop", 1), DONE], "it is not the first choice"),
         ([b'data: {"choices": [{"index": 0, "finish_reason": "stop"}, {"index": 1}]}\n\n', DONE], "two in a chunk"),
         ([chunk({"content": "x"})], "it just ended"),
         ([DONE], "nothing was said"),

@@ -45,15 +45,19 @@ from interpose.gateway.transcript import Transcript
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, SseReader
 
+_FIRST = frozenset((0, "None"))
+"""What the first choice is called; some servers do not number it."""
+
 _Out: TypeAlias = list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class _Finish:
-    """A finish that is told when the stream is over: it is the end of the reply, or its calls are not complete yet."""
+    """A finish that is told when the stream is over: it is the end of the reply, or `waits` for its calls."""
 
     event: SseEvent
     choice: Choice
+    waits: bool
 
 
 class ChatStream:
@@ -177,12 +181,20 @@ class ChatStream:
         index = said.get("index") if isinstance(said, dict) else None
         key = index if isinstance(index, int) else str(index)
         known = self._choices.get(key)
+        if known is None and self._choices:
+            self._part_choices(out)
         if not proposes(said):
             yield from self._without_calls(event, said, key, known, out)
             return
 
         choice = self._choices.setdefault(key, Choice(has_text=self._has_text))
         yield from self._with_calls(event, chunk, said, choice, out)
+
+    def _part_choices(self, out: _Out) -> None:
+        """There are several choices: no other reply can follow, so nothing waits for one."""
+        self._is_one_choice = False
+        if not any(isinstance(entry, _Finish) and entry.waits for entry in self._tail):
+            out += self._final_tail()
 
     def _without_calls(self, event: SseEvent, said: Json, key: Json, known: Choice | None, out: _Out) -> Steps:
         if not is_finish(said):
@@ -232,12 +244,17 @@ class ChatStream:
         choice.stop_reason = said["finish_reason"]
         is_early = any(call.proposed().problem for call in choice.calls)
         expects_calls = not choice.calls and not choice.closed and ends_in_call(said)
-        if not (choice.is_late or is_early or expects_calls):
+        waits = choice.is_late or is_early or expects_calls
+        if not waits:
             yield from self._settle(choice, event, out, exact)
             if choice.released:
                 return
-        choice.is_late = True
-        self._tail.append(_Finish(event, choice))
+        finish = _Finish(event, choice, waits)
+        if self._is_one_choice or waits:
+            choice.is_late = True
+            self._tail.append(finish)
+            return
+        out.append(_told(finish).raw)
 
     def _settle(self, choice: Choice, finish: SseEvent | None, out: _Out, exact: bytes | None = None) -> Steps:
         """Lets the calls go that may run, and the finish with them; where none is left it is the caller's."""
@@ -302,7 +319,7 @@ class ChatStream:
     def _over(self, raw: bytes) -> RoundOver:
         choices = list(self._choices.values())
         reason = choices[0].stop_reason if choices else None
-        is_one = self._is_one_choice and len(choices) == 1
+        is_one = self._is_one_choice and self._choices.keys() <= _FIRST and len(choices) == 1
         is_whole = is_one and choices[0].refused == len(self._told) and not choices[0].goes_on_behind
         return RoundOver(
             raw=raw,
