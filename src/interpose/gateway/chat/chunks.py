@@ -110,13 +110,13 @@ def with_spent(usage: JsonObject, spent: JsonObject) -> JsonObject:
 def first_mark(raw: bytes) -> int:
     """Where the first byte stands that matters while no call is held, or -1; an escape may hide a mark.
 
-    A finish and the end are looked for behind everything else: a finish that more of its choice follows in the same
-    read, as no model makes it, is not noticed, and then nothing can follow on that reply.
+    A finish and the end are looked for at the end of a read: a finish which more of its choice follows within the same
+    one, as hardly any server sends it, is not noticed, and then no other reply follows on it.
     """
     call, escape = raw.find(_CALL_MARK), raw.find(b"\\")  # quicker than `in`
-    if call < 0 and escape < 0 and raw.startswith(_NO_REASON, raw.rfind(_REASON)):
-        if raw[-3:-2] == b"}" or raw.find(DONE, -_END_BYTES) < 0:
-            return -1  # what nearly all reads look like
+    goes_on = raw.startswith(_NO_REASON, raw.rfind(_REASON))
+    if call < 0 and escape < 0 and goes_on and (raw[-3:-2] == b"}" or raw.find(DONE, -_END_BYTES) < 0):
+        return -1  # what nearly all reads look like
     finish = _FINISH_MARK.search(raw)
     places = (call, raw.find(b"\\u"), raw.find(DONE), finish.start() if finish is not None else -1)
     return min((at for at in places if at >= 0), default=-1)
