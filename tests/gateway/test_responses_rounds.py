@@ -257,6 +257,17 @@ def test_numbers_inside_a_call_are_its_own() -> None:
     assert datas[-1]["response"]["output"][-1] == item
 
 
+def test_ids_that_are_counted_anew_name_other_calls() -> None:
+    """What became of a call of the first reply says nothing of one of the second, though it has the same ids."""
+    first = frames(Reply(replace(RM, id="call_0")), 1)
+    item = {"type": "function_call", "id": "fc_000001000000", "call_id": "call_0", "name": "Read", "arguments": "{}"}
+    end = {"type": "response.completed", "sequence_number": 0, "response": {"status": "completed", "output": [item]}}
+    driven = streamed([[first], [f"data: {json.dumps(end)}\n\n".encode()]])
+
+    assert [call.name for call in driven.asked] == ["Bash", "Read"]
+    assert datas_of("responses", driven.body)[-1]["response"]["output"][1] == item
+
+
 def test_replies_without_numbers_and_names_go_on_without() -> None:
     """A server that leaves them out gets none put in."""
     bare = [
