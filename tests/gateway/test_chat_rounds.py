@@ -404,6 +404,14 @@ def test_replies_that_cannot_be_gone_on_with(frames: list[bytes], why: str) -> N
     assert not over(frames).is_natural, why
 
 
+def test_a_finish_that_left_unnoticed_is_followed_by_nothing() -> None:
+    """One with more of its choice behind it in the same read; one that is told twice is as good as one."""
+    more, call_and_end = chunk({"content": ""}), [chunk(call("Bash"), "tool_calls"), DONE]
+
+    assert not over([chunk(None, "stop") + more, *call_and_end]).is_natural
+    assert over([*call_and_end[:1], chunk(None, "tool_calls"), DONE]).is_natural
+
+
 def test_a_stream_that_fails_is_no_reply() -> None:
     """Neither a fault nor an error of the provider ends a reply of the model, nor one that drops a call."""
     error = b'data: {"error": {"message": "m"}}\n\n'

@@ -111,7 +111,7 @@ def first_mark(raw: bytes) -> int:
     """Where the first byte stands that matters while no call is held, or -1; an escape may hide a mark.
 
     A finish and the end are looked for at the end of a read: a finish which more of its choice follows within the same
-    one, as hardly any server sends it, is not noticed, and then no other reply follows on it.
+    one, as hardly any server sends it, is not noticed; see `finishes_in`.
     """
     call, escape = raw.find(_CALL_MARK), raw.find(b"\\")  # quicker than `in`
     goes_on = raw.startswith(_NO_REASON, raw.rfind(_REASON))
@@ -120,6 +120,11 @@ def first_mark(raw: bytes) -> int:
     finish = _FINISH_MARK.search(raw)
     places = (call, raw.find(b"\\u"), raw.find(DONE), finish.start() if finish is not None else -1)
     return min((at for at in places if at >= 0), default=-1)
+
+
+def finishes_in(raw: bytes) -> int:
+    """How many finishes a reply seems to have, those that left unnoticed among them."""
+    return len(_FINISH_MARK.findall(raw))
 
 
 def tells_error(block: bytes) -> bool:

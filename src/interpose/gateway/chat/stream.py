@@ -31,6 +31,7 @@ from interpose.gateway.chat.chunks import (
     earlier_of,
     ends_in_call,
     finished_as_stop,
+    finishes_in,
     first_mark,
     has_text,
     is_done,
@@ -78,6 +79,7 @@ class ChatStream:
         self._is_between = False
         """Whether the former reply is over and the next one has not begun."""
         self._is_one_choice = True
+        self._finishes = 0
         self._has_text = False
         self._unread = b""
         """The last that left without being read."""
@@ -241,6 +243,7 @@ class ChatStream:
 
         `exact` is all that came of its calls when the last chunk held the finish too; it leaves if nothing changes.
         """
+        self._finishes += 1
         choice.stop_reason = said["finish_reason"]
         is_early = any(call.proposed().problem for call in choice.calls)
         expects_calls = not choice.calls and not choice.closed and ends_in_call(said)
@@ -321,6 +324,7 @@ class ChatStream:
         reason = choices[0].stop_reason if choices else None
         is_one = self._is_one_choice and self._choices.keys() <= _FIRST and len(choices) == 1
         is_whole = is_one and choices[0].refused == len(self._told) and not choices[0].goes_on_behind
+        is_whole = is_whole and finishes_in(raw) <= self._finishes
         return RoundOver(
             raw=raw,
             refused=tuple(self._told),
@@ -341,6 +345,7 @@ class ChatStream:
         self._tail.clear()
         self._told = []
         self._is_one_choice = True
+        self._finishes = 0
         self._unread = b""
         self._is_between = True
 
