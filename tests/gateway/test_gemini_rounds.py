@@ -215,6 +215,20 @@ def test_an_error_of_the_providers_ends_it(form: str) -> None:
     assert Talk(form, driven=driven).chunks[-1] == json.loads(error)
 
 
+@pytest.mark.parametrize("form", ["events", "array"])
+def test_a_reply_without_an_end_can_be_followed(form: str) -> None:
+    """The one that follows has the same head; an array is closed once."""
+    driven, machine = Driven(onward=lambda over: Onward() if over.stop_reason is None else None), G.stream()
+    for raw in (FIRST.raw(form).replace(b"finishReason", b"newMember"), THIRD.raw(form)):
+        driven.drive(machine.feed(raw), judge)
+        driven.drive(machine.finish(), judge)
+    chunks = Talk(form, driven=driven).chunks
+
+    assert [over.is_natural for over in driven.over] == [False, True]
+    assert {chunk["responseId"] for chunk in chunks} == {"r-1"}
+    assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"
+
+
 def test_a_part_that_is_no_object_passes() -> None:
     """There is nothing to judge in it, and a line of ours stands apart from what is said behind it all the same."""
     talk = Talk("whole").plays(Round((call(own="c"), "odd", text("said"))))
