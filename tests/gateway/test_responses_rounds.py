@@ -207,6 +207,19 @@ def test_whether_a_reply_can_be_gone_on_with(reply: Reply, natural: bool, reason
     assert (incomplete.is_natural, incomplete.stop_reason) == (False, "max_output_tokens")
 
 
+def test_a_reply_without_an_end_is_over_too() -> None:
+    """What was refused and released in it is told; nothing follows on it, and not on an error or on nothing at all."""
+    stream = frames(Reply(RM, LS), 1)
+    bare = stream[: stream.index(b"event: response.completed")]
+    (over,) = streamed([[bare]]).over
+
+    assert ([call.line for call in over.refused], over.released) == ([LINE], 1)
+    assert (over.stop_reason, over.is_natural) == (None, False)
+    assert streamed([[]]).over == []
+    assert streamed([[bare]], fault="died").over == []
+    assert streamed([[bare, b'event: error\ndata: {"type": "error"}\n\n']]).over == []
+
+
 def test_a_later_reply_that_dies_is_told() -> None:
     """Cut in the middle, empty, with an error of the provider, or of ours: the client reads one error, numbered on."""
     first, second = frames(FIRST, 1), frames(THIRD, 2)

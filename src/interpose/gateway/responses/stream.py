@@ -118,6 +118,14 @@ class ResponsesStream:
             out.append(self._error(fault or (CUT_SHORT if is_cut else UNENDED)))
         if out:
             yield b"".join(out)
+        if fault is None and not (is_cut or self._is_over or self._is_later):
+            yield from self._unended()
+
+    def _unended(self) -> Steps:
+        """A reply whose end was never told is over all the same, and nothing can follow on it."""
+        raw = self._transcript.taken()
+        if raw:
+            yield self._tally.over(raw, {})
 
     @property
     def _is_idle(self) -> bool:
