@@ -58,7 +58,7 @@ class House:
         upstream = self._stack.enter_context(self.upstream)
         urls = Upstreams(upstream.url, upstream.url, upstream.url)
         gateway = self.another(**{"upstreams": urls, **self._settings})
-        server = ThreadedServer(gateway, drain_timeout_s=1, limits=self._limits)
+        server = ThreadedServer(gateway, drain_timeout_s=1, limits=self._limits, on_refused=gateway.refused)
         self.url = self._stack.enter_context(server).url
         return self
 

@@ -115,6 +115,17 @@ def test_refusals_are_told() -> None:
     assert [(refusal.kind, refusal.status) for refusal in heard] == [("crowded", 0), ("slow", 408)]
 
 
+def test_refusals_are_counted_and_journalled() -> None:
+    """Where the gateway is what the server tells."""
+    with House([]) as house:
+        house.wire(b"GET / HTTP/1.1\r\n\r\n")
+        _, _, metrics = house.raw("GET", "/metrics")
+        (record,) = house.journal.of_step("failed")
+
+    assert (record.outcome, record.data["connection"]) == ("not_heard", "ambiguous")
+    assert b'interpose_connections_refused_total{reason="ambiguous"} 1.0\n' in metrics
+
+
 def test_a_client_that_hangs_up_ends_its_request_upstream() -> None:
     """Also where it does so before the first byte of the answer."""
     gate = threading.Event()

@@ -97,6 +97,7 @@ def test_the_text_is_what_prometheus_reads() -> None:
         "interpose_verdicts": "counter",
         "interpose_handler_failures": "counter",
         "interpose_unjudged": "counter",
+        "interpose_connections_refused": "counter",
         "interpose_worker_restarts": "counter",
         "interpose_streams_open": "gauge",
         "interpose_request_seconds": "histogram",

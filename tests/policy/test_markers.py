@@ -62,7 +62,7 @@ WORDS = [
     "the",
     "previous",
     "İgnore",
-    "ſystem",
+    "\u017fystem",
     "SYSTEM",
     "prompt",
     ":",

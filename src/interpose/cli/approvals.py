@@ -54,10 +54,10 @@ def list_questions(*, everything: bool = False, as_json: bool = False) -> None:
             print_json(question_json(question))
         return
     out = console()
-    if listed:
-        out.print(_table(listed))
     if not waiting:
         out.print("nothing waits for your yes", style="dim")
+    if listed:
+        out.print(_table(listed))
     if not everything and settled:
         many = "" if len(settled) < SETTLED_COUNTED else " or more"
         out.print(f"{len(settled)}{many} settled within a week: `interpose approvals list --all`", style="dim")

@@ -80,7 +80,7 @@ def _reached(runtime: Runtime, words: list[str], *, own_port: bool) -> Iterator[
         return
     gateway = runtime.gateway()
     app = bound_to(gateway, secret) if own_port else gateway
-    with ThreadedServer(app, host="127.0.0.1", port=0) as server:
+    with ThreadedServer(app, host="127.0.0.1", port=0, on_refused=gateway.refused) as server:
         yield _Reached(server.url if own_port else f"{server.url}/l/{secret}", launch.id)
 
 

@@ -27,7 +27,8 @@ def serving(runtime: Runtime, *, host: str, port: int, workers: int) -> Iterator
     """A server that runs until the end of the `with`. Raises ConfigError when the address cannot be had."""
     _allow_files()
     if workers == 1:
-        with ThreadedServer(runtime.gateway(host=host), host=host, port=port) as server:
+        gateway = runtime.gateway(host=host)
+        with ThreadedServer(gateway, host=host, port=port, on_refused=gateway.refused) as server:
             yield server
         return
 

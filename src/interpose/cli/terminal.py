@@ -103,6 +103,8 @@ class Prompt:
             except StorageError as error:
                 self._complain(str(error))
             self._stopped.wait(POLL_S)
+        with suppress(StorageError):
+            self._watch.leave()
         if self._typed.is_closed:
             self._out.print("no more input here, so no more questions", style="note")
 

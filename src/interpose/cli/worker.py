@@ -24,9 +24,8 @@ def main(words: list[str]) -> None:
     metrics = Metrics(memoryview(mmap.mmap(memory_descriptor, 0)), worker=number)
     metrics.begin()
     with Runtime.open(metrics=metrics) as runtime:
-        server = HandedServer(
-            runtime.gateway(host=host, parent_pid=os.getppid()), channel, worker=number, workers=workers
-        )
+        gateway = runtime.gateway(host=host, parent_pid=os.getppid())
+        server = HandedServer(gateway, channel, worker=number, workers=workers, on_refused=gateway.refused)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(server.serve(lambda: channel.sendall(READY)))
 

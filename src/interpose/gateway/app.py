@@ -24,6 +24,7 @@ from interpose.gateway.ledger import Ledger, LedgerStore
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
 from interpose.gateway.paths import decoded_path, oddity_of, plain_front, raw_path_of
 from interpose.gateway.policies import Policies
+from interpose.gateway.refusals import Refusals
 from interpose.gateway.responses import ResponsesCodec
 from interpose.gateway.routes import Headers, Route, agent_of, route_of, split_launch
 from interpose.gateway.settings import PROVIDERS, GatewaySettings
@@ -62,6 +63,8 @@ class Gateway:
         self._metrics = metrics or Metrics()
         self._admission = Admission(settings, launches)
         self._open = 0
+        self.refused = Refusals(journal, clock, self._metrics).hear
+        """For the server's `on_refused`: connections that end before they ask anything are counted and journalled."""
         self._parts = Parts(
             settings=settings,
             policies=Policies(workspaces),
