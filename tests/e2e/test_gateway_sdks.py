@@ -166,7 +166,7 @@ def test_anthropic_annotations_and_reminders_are_made_again(clients: Callable[..
     assert bodies[3][0]["content"] == [reminder, marked]
     assert bodies[3][1:3] == bodies[1][1:3]
     assert bodies[3][4]["content"][0] == reminder
-    assert points == ["turn.start", "tool.call", "tool.result", "turn.start"]
+    assert points == ["turn.start", "tool.call", "tool.result", "turn.end", "turn.start", "turn.end"]
     assert "operator alone" not in json.dumps(bodies)
     assert NotifyOperator("", "").kind == "notify_operator"
 
@@ -207,7 +207,7 @@ def test_sessions_are_told_by_headers_and_else_are_their_own() -> None:
             {},
         ):
             house.raw("POST", "/v1/messages", body, headers)
-        sessions = [point.context.session for point in house.policy.points]
+        sessions = [point.context.session for point in house.policy.points if isinstance(point, TurnStart)]
         sent = [request.headers for request in house.upstream.requests]
 
     assert sessions[:2] == ["cc", "mine"]
@@ -233,7 +233,7 @@ def test_a_request_that_nobody_edits_arrives_as_it_was_sent() -> None:
     assert (first.headers["anthropic-beta"], first.headers["x-odd"]) == ("x-2027-01-01,y", "1")
     assert "x-hop" not in {name.lower() for name in first.headers}
     assert second.headers["accept-encoding"] == "identity"
-    assert len(house.policy.points) == 3
+    assert [point.stage for point in house.policy.points] == [*["turn.start", "turn.end"] * 2, "turn.start"]
 
 
 @pytest.mark.parametrize(
@@ -483,7 +483,7 @@ def test_a_policy_that_fails_refuses_calls_and_nothing_else(clients: Callable[..
 
 
 def test_a_refused_turn_and_a_withheld_result(clients: Callable[..., Any]) -> None:
-    """The turn does not start, in the API's words; a withheld output is replaced by the reason."""
+    """The turn does not start, and a reply says why; a withheld output is replaced by the reason."""
 
     def judge(point: Point) -> Verdict:
         is_refused = isinstance(point, TurnStart) or (isinstance(point, ToolResult) and "key" in point.output)
@@ -494,12 +494,12 @@ def test_a_refused_turn_and_a_withheld_result(clients: Callable[..., Any]) -> No
     history = [*MESSAGES, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
     with House([Reply(Text("x"))], judge) as house:
         client = clients("anthropic", house.prefixed())
-        with pytest.raises(anthropic.BadRequestError, match="was refused by guard: secret"):
-            ask_anthropic(client, stream=False)
+        told = ask_anthropic(client, stream=False)
         ask_anthropic(client, stream=False, messages=history)
         (request,) = house.upstream.requests
 
     sent = request.json["messages"][2]["content"][0]["content"]
+    assert told.content[0].text == "[interpose] the turn was refused by guard: secret"
     assert sent == "the output of Read was withheld by guard: secret"
 
 

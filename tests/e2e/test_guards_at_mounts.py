@@ -23,7 +23,7 @@ from interpose.contracts.stages import Context, ToolCall, ToolResult, TurnEnd, T
 from interpose.contracts.verdict import Verdict
 from interpose.contracts.wording import annotated, refusal_text
 from interpose.gateway.server import ThreadedServer
-from interpose.testing.upstream import Answer, RecordedRequest, Reply, ScriptedUpstream, Text, ToolUse
+from interpose.testing.upstream import Answer, Failure, RecordedRequest, Reply, ScriptedUpstream, ToolUse
 
 pytestmark = pytest.mark.e2e
 
@@ -178,7 +178,8 @@ class WireWorld(World):
                 return [*self._shown(position), refused]
             result = {"type": "tool_result", "tool_use_id": uses[0].id, "content": call.output}
             self.messages.append({"role": "user", "content": [result]})
-        self._ask()
+        with pytest.raises(anthropic.BadRequestError, match="enough"):
+            self._ask()
         return self._shown(len(calls))
 
     def _ask(self) -> Any:
@@ -189,7 +190,7 @@ class WireWorld(World):
 
     def _answer(self, _request: RecordedRequest) -> Answer:
         if not self.wanted:
-            return Reply(Text("that is all"))
+            return Failure(400, "enough")  # the turn has no end on the wire: `end` is
         call = self.wanted.pop(0)
         self.calls += 1
         return Reply(ToolUse(call.tool, call.arguments, id=f"c{self.calls}"))
@@ -218,6 +219,8 @@ def world(request: pytest.FixtureRequest, folders: Folders, tmp_path: Path) -> I
     (project / ".interpose").mkdir(parents=True)
     (project / ".interpose" / "hooks.yaml").write_text(HOOKS_FILE)
     (project / "dist").mkdir()
+    folders.config.mkdir(parents=True, exist_ok=True)
+    folders.config_file.write_text('[gateway]\non_refusal = "tell"\n')
     with ExitStack() as stack:
         runtime = stack.enter_context(Runtime.open(folders))
         match request.param:

@@ -8,13 +8,15 @@ from typing import Any
 
 import openai
 import pytest
+from google import genai
+from google.genai import types
 
 from interpose.contracts.stages import Point, ToolCall, ToolResult, TurnEnd
 from interpose.contracts.verdict import Verdict
 from interpose.testing.fakes import allow
 from interpose.testing.responses import whole
 from interpose.testing.upstream import RawBody, Reply, Step, Text, Thinking, ToolUse
-from tests.e2e.house import House
+from tests.e2e.house import House, no_rm
 
 pytestmark = pytest.mark.e2e
 LINE = "[interpose] Bash was refused by no-rm: not recursively"
@@ -101,6 +103,37 @@ def test_responses_in_rounds_whose_history_the_provider_keeps(
     own = [None, None, *(f"resp_{number:012d}" for number in (2, 3, 4))]
     assert [one.get("previous_response_id") for one in sent] == own
     assert [one["input"] for one in sent[2:]] == ["and then", [REFUSED, ANSWER], "bye"]
+
+
+@pytest.mark.parametrize("on_refusal", ["continue", "tell"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_responses_in_rounds_whose_items_are_named(
+    stream: bool, on_refusal: str, openai_at: Callable[[str], openai.OpenAI]
+) -> None:
+    """A client names items by their ids; those that the provider never made are sent in full."""
+
+    def nudging(point: Point) -> Verdict:
+        if isinstance(point, TurnEnd) and point.text == "Done.":
+            return replace(allow(point), continuation="run the tests first")
+        return no_rm(point)
+
+    rounds: list[Step] = [Reply(Thinking("hm"), RM), Reply(Text("Done.")), Reply(Text("They pass."))]
+    script = [*(rounds if on_refusal == "continue" else rounds[:1]), Reply(Text("Bye."))]
+    with House(script, nudging, on_refusal=on_refusal, strict=False) as house:
+        client = openai_at(house.prefixed())
+        first = ask_responses(client, stream=stream, input="go")
+        names = [{"type": "item_reference", "id": item.id} for item in first.output]
+        ask_responses(client, stream=stream, input=["go", *names, "bye"])
+        *_, sent = [request.json["input"] for request in house.upstream.requests]
+
+    if on_refusal == "tell":
+        told = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": LINE}]}
+        assert sent == ["go", names[0], told, "bye"]
+        return
+    kinds = ["item_reference", "function_call", "function_call_output", "item_reference", "message", "item_reference"]
+    assert [item["type"] for item in sent[1:-1]] == kinds
+    assert (sent[2]["call_id"], sent[3]) == ("call_rm", REFUSED)
+    assert "run the tests first" in sent[5]["content"][0]["text"]
 
 
 @pytest.mark.parametrize("on_refusal", ["continue", "tell"])
@@ -207,3 +240,54 @@ def test_chat_in_rounds(stream: bool, openai_at: Callable[[str], openai.OpenAI])
     assert [prompt.cached_tokens for prompt in prompts[1:]] == [prompt.tokens for prompt in prompts[:-1]]
     roles = ["user", *["assistant", "tool"] * 3]
     assert [[message["role"] for message in messages] for messages in sent] == [roles[:1], roles[:3], roles[:5], roles]
+
+
+def say_gemini(chat: Any, message: Any, *, stream: bool) -> list[Any]:
+    """All chunks of one reply, or the one that it is; the chat keeps it as the SDK does."""
+    return list(chat.send_message_stream(message)) if stream else [chat.send_message(message)]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_gemini_in_rounds(stream: bool) -> None:
+    """Three replies are one with one head, one end and one count; the SDK's own history of it is taken back."""
+    script: list[Step] = [
+        Reply(Thinking("hm"), Text("I clean up."), RM),
+        Reply(Text("Once more."), RM),
+        Reply(Text("Then not."), LS),
+        Reply(Text("Done.")),
+        Reply(Text("Bye.")),
+    ]
+    tool = types.Tool(function_declarations=[types.FunctionDeclaration(name="Bash")])
+    config = types.GenerateContentConfig(tools=[tool])
+    with House(script, on_refusal="continue") as house, ExitStack() as stack:
+        options = types.HttpOptions(base_url=house.prefixed(), timeout=10_000)
+        client = stack.enter_context(genai.Client(api_key="k", http_options=options))
+        chat = client.chats.create(model="m", config=config)
+        first = say_gemini(chat, "clean up", stream=stream)
+        answer = types.FunctionResponse(id="call_ls", name="Bash", response={"output": "a.txt"})
+        second = say_gemini(chat, types.Part(function_response=answer), stream=stream)
+        say_gemini(chat, "bye", stream=stream)
+        prompts = house.upstream.prompts
+        sent = [request.json["contents"] for request in house.upstream.requests]
+
+    parts = [part for chunk in first for part in chunk.candidates[0].content.parts]
+    spoken = "".join(part.text for part in parts if part.text and not part.thought)
+    assert spoken == f"I clean up.\n\n{LINE}\n\nOnce more.\n\n{LINE}\n\nThen not."
+    calls = [part.function_call for part in parts if part.function_call]
+    assert [(call.id, call.args) for call in calls] == [("call_ls", {"command": "ls"})]
+    assert {chunk.response_id for chunk in first} == {"000000000001"}
+    assert [chunk.candidates[0].finish_reason for chunk in first if chunk.candidates[0].finish_reason] == ["STOP"]
+    usage, later = first[-1].usage_metadata, second[-1].usage_metadata
+    assert usage.candidates_token_count > later.candidates_token_count
+    assert usage.total_token_count == usage.prompt_token_count + usage.candidates_token_count
+    assert "".join(chunk.text or "" for chunk in second) == "Done."
+    assert [prompt.cached_tokens for prompt in prompts[1:4]] == [prompt.tokens for prompt in prompts[:3]]
+    roles = ["user", *["model", "user"] * 3]
+    assert [[content["role"] for content in contents] for contents in sent[:4]] == [
+        roles[:1],
+        roles[:3],
+        roles[:5],
+        roles,
+    ]
+    assert sent[4][: len(roles)] == sent[3]
+    assert all(TOLD in json.dumps(contents) and LINE not in json.dumps(contents) for contents in sent[1:])

@@ -140,6 +140,24 @@ def test_chunks_that_nobody_knows_to_join(raw: bytes) -> None:
     assert CODEC.spoken(raw) in ("", "a")
 
 
+def test_odds_of_tokens_come_in_pieces() -> None:
+    """They are put together as the texts are; a chunk without them changes nothing."""
+    logprobs = [{"content": [1], "refusal": None}, None, {"content": [2]}]
+    choices = [{"index": 0, "delta": {"content": "a", "tool_calls": None}, "logprobs": one} for one in logprobs]
+    raw = b"".join(b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n" for choice in choices)
+    whole = CODEC.collected(raw)
+
+    assert whole is not None
+    assert whole["choices"][0]["logprobs"] == {"content": [1, 2], "refusal": None}
+    assert whole["choices"][0]["message"] == {"content": "aaa", "tool_calls": None}
+    assert CODEC.collected(CODEC.as_stream(whole)) == whole
+
+
+def test_a_text_that_is_no_json_is_not_spoken() -> None:
+    """The quick way finds it, the slow one knows better."""
+    assert CODEC.spoken(b'data: {"choices": [{"delta": {"content": "\\x"}}]}\n\n') == ""
+
+
 def test_pieces_that_servers_send() -> None:
     """Roles in every chunk, thoughts, parts, details and audio in pieces are joined."""
     audio = [{"audio": {"id": "i", "data": "AA"}}, {"audio": {"data": "AA", "transcript": "hi"}}]

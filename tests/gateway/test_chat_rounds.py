@@ -1,5 +1,6 @@
 """gateway.chat: one reply for the client of several of the model's, and the model's own history behind it."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import Mark, Onward, ProposedCall, RoundOver
+from interpose.gateway.api import Mark, Onward, ProposedCall, RoundOver, TurnEdit
 from interpose.gateway.driving import Driven, drive_reply, drive_stream
 from interpose.gateway.ledger import SessionLedger
 from interpose.testing import chat
@@ -135,6 +136,29 @@ def test_every_cut_gives_the_same_reply() -> None:
     whole = run(10**6)
     assert kept(whole)["content"] == f"I clean ü\n\nup.\n\n{LINE}\n\nThen\n\n\n{LINE}"
     assert all(run(at) == whole for at in range(1, max(map(len, frames))))
+
+
+def test_choices_keep_their_order_at_every_cut() -> None:
+    """Nothing waits where there are several; what is allowed is what came."""
+    frames = [
+        chunk({"content": "a"}),
+        chunk({"content": "b"}, None, 1),
+        chunk(None, "stop"),
+        chunk({"content": "b"}, None, 1),
+        chunk(call("Read"), None, 1),
+        chunk({"content": "c"}, None, 2),
+        chunk(None, "length", 2),
+        chunk(None, "tool_calls", 1),
+        b'data: {"id": "c-1", "choices": [], "usage": {"total_tokens": 3}}\n\n',
+        DONE,
+    ]
+    held = [*frames[:4], *frames[5:7], frames[4], *frames[7:]]
+    raw = b"".join(frames)
+
+    for at in range(len(raw)):
+        driven = drive_stream(CODEC, [raw[:at], raw[at:]], judging())
+        assert driven.body == b"".join(held)
+        assert [step.is_natural for step in driven.over] == [False]
 
 
 def test_what_both_replies_cost_is_told_once() -> None:
@@ -366,7 +390,10 @@ def test_the_end_of_a_reply_waits_for_what_follows() -> None:
         ([chunk(call("Bash"), "length"), DONE], "it was cut off"),
         ([chunk(call("Bash")), DONE], "no finish was told"),
         ([chunk(call("Bash"), "tool_calls"), chunk({"content": "and"}), DONE], "a text came behind"),
+        ([chunk(call("Bash"), "tool_calls"), chunk(call("Bash", arguments=" ")), DONE], "a piece came behind"),
+        ([chunk({"content": "x"}, "stop"), chunk({"content": "y"}), DONE], "a text came behind the end"),
         ([chunk({"content": "x"}, "stop"), chunk({"content": "y"}, "stop", 1), DONE], "there are two choices"),
+        ([chunk({"content": "y"}, "stop", 1), DONE], "it is not the first choice"),
         ([b'data: {"choices": [{"index": 0, "finish_reason": "stop"}, {"index": 1}]}\n\n', DONE], "two in a chunk"),
         ([chunk({"content": "x"})], "it just ended"),
         ([DONE], "nothing was said"),
@@ -375,6 +402,14 @@ def test_the_end_of_a_reply_waits_for_what_follows() -> None:
 def test_replies_that_cannot_be_gone_on_with(frames: list[bytes], why: str) -> None:
     """Only a natural end of one choice is one."""
     assert not over(frames).is_natural, why
+
+
+def test_a_finish_that_left_unnoticed_is_followed_by_nothing() -> None:
+    """One with more of its choice behind it in the same read; one that is told twice is as good as one."""
+    more, call_and_end = chunk({"content": ""}), [chunk(call("Bash"), "tool_calls"), DONE]
+
+    assert not over([chunk(None, "stop") + more, *call_and_end]).is_natural
+    assert over([*call_and_end[:1], chunk(None, "tool_calls"), DONE]).is_natural
 
 
 def test_a_stream_that_fails_is_no_reply() -> None:
@@ -496,3 +531,34 @@ def test_a_judge_may_patch_in_a_later_round() -> None:
 
     assert message["content"] == LINE
     assert message["tool_calls"][0]["function"]["arguments"] == '{"n":1}'
+
+
+def test_one_chunk_with_everything_tells_its_usage_once() -> None:
+    """Text, call, finish and usage in one chunk: what is taken apart has the usage at its end alone."""
+    one = chunk({"content": "So.", **call("Bash")}, "tool_calls", usage={"total_tokens": 3})
+    body = drive_stream(CODEC, [one, DONE], REFUSE_BASH).body
+
+    assert ["usage" in data for data in datas(body)] == [False, False, True]
+    assert drive_stream(CODEC, [one, DONE], judging()).body.count(b"usage") == 1
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_a_prompt_is_replaced(is_list: bool) -> None:
+    """What a handler made of it stands in its place, in the form that the client has; other parts stay."""
+    image = {"type": "image_url", "image_url": {"url": "data:"}}
+    ours = {"type": "text", "text": "<system-reminder>x</system-reminder>"}
+    parts = [ours, {"type": "text", "text": "my secret"}, image, {"type": "text", "text": "word"}]
+    content: Any = parts if is_list else "my secret"
+    request = CODEC.read(json.dumps({"messages": [{"role": "user", "content": content}]}).encode())
+    turn = request.turn
+    assert turn is not None
+    ledger = SessionLedger()
+
+    async def judge() -> TurnEdit:
+        return TurnEdit(reminder="note", replacement="my ***")
+
+    asyncio.run(ledger.turn_once(turn, judge))
+    (message,) = messages(request.rewritten(ledger, None).body)
+
+    replaced = [ours, {"type": "text", "text": "note"}, {"type": "text", "text": "my ***"}, image]
+    assert message["content"] == (replaced if is_list else "note\n\nmy ***")

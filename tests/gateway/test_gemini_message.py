@@ -82,6 +82,7 @@ def test_a_stream_adds_up(form: str) -> None:
         b"[1]",
         b"[",
         b'data: {"error": {"message": "m"}}\n\n',
+        b'data: {"candidates": [{"content": {"parts": [{"text": "\\q"}]}}]}\n\n',
         b'data: {"candidates": 1}\n\ndata: {"candidates": 1}\n\n',
         b'data: {"candidates": ["odd"]}\n\ndata: {}\n\n',
     ],

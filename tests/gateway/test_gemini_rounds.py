@@ -203,6 +203,40 @@ def test_a_reply_that_dies_is_not_over(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["events", "array"])
+def test_an_error_of_the_providers_ends_it(form: str) -> None:
+    """In a later reply it passes as it is, and nothing follows on it."""
+    error = json.dumps({"error": {"code": 503, "message": "m"}})
+    driven, machine = Driven(onward=lambda _: Onward()), G.stream()
+    for raw in (FIRST.raw(form), (f"[{error}]" if form == "array" else f"data: {error}\n\n").encode()):
+        driven.drive(machine.feed(raw), judge)
+        driven.drive(machine.finish(), judge)
+
+    assert len(driven.over) == 1
+    assert Talk(form, driven=driven).chunks[-1] == json.loads(error)
+
+
+@pytest.mark.parametrize("form", ["events", "array"])
+def test_a_reply_without_an_end_can_be_followed(form: str) -> None:
+    """The one that follows has the same head; an array is closed once."""
+    driven, machine = Driven(onward=lambda over: Onward() if over.stop_reason is None else None), G.stream()
+    for raw in (FIRST.raw(form).replace(b"finishReason", b"newMember"), THIRD.raw(form)):
+        driven.drive(machine.feed(raw), judge)
+        driven.drive(machine.finish(), judge)
+    chunks = Talk(form, driven=driven).chunks
+
+    assert [over.is_natural for over in driven.over] == [False, True]
+    assert {chunk["responseId"] for chunk in chunks} == {"r-1"}
+    assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"
+
+
+def test_a_part_that_is_no_object_passes() -> None:
+    """There is nothing to judge in it, and a line of ours stands apart from what is said behind it all the same."""
+    talk = Talk("whole").plays(Round((call(own="c"), "odd", text("said"))))
+
+    assert talk.parts == [text(LINE), "odd", text("\n\nsaid")]
+
+
+@pytest.mark.parametrize("form", ["events", "array"])
 def test_what_came_leaves_before_it_is_asked_what_follows(form: str) -> None:
     """All but the chunk with the end; that is held until the bytes end."""
     raw = Round((text("a"), text("b"))).raw(form)

@@ -11,6 +11,7 @@ from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.api import Mark, Onward, ProposedCall, RefusedCall, Resumed, RoundOver, TurnEdit
 from interpose.gateway.driving import Driven, drive_reply
 from interpose.gateway.ledger import SessionLedger
+from interpose.gateway.marks import ITEMS, TOLD_ITEMS
 from interpose.gateway.responses import ResponsesCodec
 from interpose.gateway.wording import TOLD_AS, nudge_line, reminded
 from tests.gateway.test_requests import GivenEdits
@@ -99,10 +100,8 @@ class Conversation:
         return Onward(nudge_line(nudge))
 
 
-def without_ids(items: list[dict[str, Any]], stores: bool) -> list[dict[str, Any]]:
-    """Items as a provider reads them that keeps none."""
-    if stores:
-        return items
+def nameless(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Items as a client sends them that keeps no ids."""
     return [{name: value for name, value in item.items() if name != "id"} for item in items]
 
 
@@ -137,16 +136,16 @@ def test_what_is_restored_is_what_was_gone_on_with(groups: list[Any], stores: bo
     driven.drive(reader.finish(), refusing)
     output = json.loads(driven.body)["output"]
 
-    later = json.dumps({**top, "input": [first, *output, {"role": "user", "content": "more"}]}).encode()
-    restored = json.loads(CODEC.read(later).rewritten(chat.ledger, None).body)["input"]
+    more = {"role": "user", "content": "more"}
     sent = json.loads(chat.sent)["input"]
-    assert without_ids(restored, stores) == without_ids([*sent, *last, {"role": "user", "content": "more"}], stores)
-    assert TOLD_AS not in json.dumps(restored)
-    if not stores:
-        assert all("id" not in item for item in sent if item["type" if "type" in item else "role"] == "function_call")
-        bare = without_ids([first, *output, {"role": "user", "content": "more"}], stores)
-        again = CODEC.read(json.dumps({**top, "input": bare}).encode()).rewritten(chat.ledger, None).body
-        assert without_ids(json.loads(again)["input"], stores) == without_ids(restored, stores)
+    for history, expected in (
+        ([first, *output, more], [*sent, *last, more]),
+        (nameless([first, *output, more]), nameless([*sent, *last, more])),
+    ):
+        body = json.dumps({**top, "input": history}).encode()
+        restored = json.loads(CODEC.read(body).rewritten(chat.ledger, None).body)["input"]
+        assert (restored if history[1].get("id") else nameless(restored)) == expected
+        assert TOLD_AS not in json.dumps(restored)
 
 
 def refused(item: dict[str, Any]) -> RefusedCall:
@@ -251,16 +250,17 @@ def test_who_keeps_the_history(top: dict[str, Any], expected: dict[str, Any]) ->
 
 
 def test_thoughts_that_are_not_sealed_say_nothing_to_who_kept_none() -> None:
-    """They are left out; sealed ones keep their id and their place, and the items of a provider that keeps them too."""
+    """They are left out; what is sealed or in the open keeps its place, and so do all where they are kept."""
     bare = {"type": "reasoning", "id": "rs_1", "summary": []}
     sealed = {**THOUGHT, "id": "rs_2"}
-    reply = {"id": "r", "output": [bare, sealed, CALL]}
+    spelled = {**bare, "id": "rs_3", "content": [{"type": "reasoning_text", "text": "hm"}]}
+    reply = {"id": "r", "output": [bare, sealed, spelled, CALL]}
     answers = [(refused(CALL), "no")]
     kept = json.loads(CODEC.onward(b'{"input": []}', reply, answers, None) or b"")["input"]
     not_kept = json.loads(CODEC.onward(b'{"input": [], "store": false}', reply, answers, None) or b"")["input"]
 
-    assert kept[:3] == [bare, sealed, CALL]
-    assert not_kept[:2] == [sealed, {name: value for name, value in CALL.items() if name != "id"}]
+    assert kept[:4] == [bare, sealed, spelled, CALL]
+    assert not_kept[:3] == [sealed, spelled, CALL]
 
 
 def test_a_conversation_goes_on_from_the_providers_own_last_response() -> None:
@@ -375,3 +375,29 @@ def test_the_conversation_is_known_however_long_it_is() -> None:
     assert all(view.is_streamed for view in views)
     assert CODEC.read(b'{"input": []}').root == ""
     assert [view.occurrences("So.") for view in views] == [0, 0, 0]
+
+
+def test_items_that_the_client_only_names() -> None:
+    """The provider knows none of ours by an id: it gets what they stand for, and what they told where that is all."""
+    call, told = refused(CALL), refused({**CALL, "id": "fc_2", "call_id": "c2"})
+    ledger = SessionLedger()
+    ledger.keep_mark(TOLD_ITEMS, call.item_id, 0, Mark(None, call.line, ends_round=False))
+    ledger.keep_mark(ITEMS, call.item_id, 0, Mark(call.entry, "no", ends_round=True))
+    ledger.keep_mark(TOLD_ITEMS, told.item_id, 0, Mark(None, told.line, ends_round=False))
+    ledger.keep_mark(ITEMS, "msg_n", 0, Mark(None, "on", ends_round=True))
+    names = [{"type": "item_reference", "id": name} for name in ("rs_1", call.item_id, told.item_id, "msg_n", "msg_9")]
+    items = [{"role": "user", "content": "go"}, *names, {"id": call.item_id}, {"id": 5}]
+    restored = json.loads(CODEC.read(json.dumps({"input": items}).encode()).rewritten(ledger, None).body)["input"]
+
+    output = {"type": "function_call_output", "call_id": "c1", "output": "no"}
+    assert restored == [
+        *items[:2],
+        CALL,
+        output,
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": LINE}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "on"}]},
+        items[5],
+        CALL,
+        output,
+        {"id": 5},
+    ]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -132,6 +133,43 @@ def test_every_cut_gives_the_same_response() -> None:
     assert streamed([[stream, b"data: [DONE]\n\n"] for stream in streams]).body == expected + b"data: [DONE]\n\n"
 
 
+@given(
+    said=st.lists(st.lists(st.sampled_from("tsrl"), min_size=1, max_size=4), min_size=1, max_size=3),
+    noted=st.booleans(),
+    data=st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_the_model_says_in_however_many_replies(
+    said: list[list[str]], noted: bool, data: st.DataObject
+) -> None:
+    """Thoughts, texts and calls in any order, and cut anywhere, are one response, as if each reply came whole."""
+    parts: dict[str, Any] = {"t": Thinking("hm"), "s": Text("So it is."), "r": RM, "l": LS}
+    replies = [
+        Reply(
+            *(
+                replace(parts[kind], id=f"call_{number}_{at}") if kind in "rl" else parts[kind]
+                for at, kind in enumerate(kinds)
+            )
+        )
+        for number, kinds in enumerate(said)
+    ]
+    note = "[interpose] on" if noted else ""
+    cut = []
+    for number, reply in enumerate(replies, 1):
+        stream = frames(reply, number)
+        ends = sorted({*data.draw(st.lists(st.integers(1, len(stream) - 1), max_size=6)), len(stream)})
+        cut.append([stream[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)])
+    driven = streamed(cut, note)
+    together = whole((body_of(reply, number) for number, reply in enumerate(replies, 1)), note)
+
+    assert message_of("responses", driven.body) == whole_message("responses", together.body)
+    assert collected(driven.body) == json.loads(together.body)
+    numbers = [event["sequence_number"] for event in datas_of("responses", driven.body)]
+    assert numbers == list(range(len(numbers)))
+    assert driven.asked == together.asked
+    assert [replace(over, raw=b"") for over in driven.over] == [replace(over, raw=b"") for over in together.over]
+
+
 def test_a_round_is_over_behind_all_that_was_said() -> None:
     """What came before the end has left when the gateway is asked, also where all comes in one read."""
     driven = Driven()
@@ -167,6 +205,19 @@ def test_whether_a_reply_can_be_gone_on_with(reply: Reply, natural: bool, reason
         assert [one.line for one in over[0].refused] == [LINE]
     (incomplete,) = streamed([[cut]]).over
     assert (incomplete.is_natural, incomplete.stop_reason) == (False, "max_output_tokens")
+
+
+def test_a_reply_without_an_end_is_over_too() -> None:
+    """What was refused and released in it is told; nothing follows on it, and not on an error or on nothing at all."""
+    stream = frames(Reply(RM, LS), 1)
+    bare = stream[: stream.index(b"event: response.completed")]
+    (over,) = streamed([[bare]]).over
+
+    assert ([call.line for call in over.refused], over.released) == ([LINE], 1)
+    assert (over.stop_reason, over.is_natural) == (None, False)
+    assert streamed([[]]).over == []
+    assert streamed([[bare]], fault="died").over == []
+    assert streamed([[bare, b'event: error\ndata: {"type": "error"}\n\n']]).over == []
 
 
 def test_a_later_reply_that_dies_is_told() -> None:
@@ -217,6 +268,17 @@ def test_numbers_inside_a_call_are_its_own() -> None:
     assert [data["sequence_number"] for data in datas] == list(range(len(datas)))
     assert [data["item"]["arguments"] for data in datas[-3:-1]] == [{"sequence_number": 7}] * 2
     assert datas[-1]["response"]["output"][-1] == item
+
+
+def test_ids_that_are_counted_anew_name_other_calls() -> None:
+    """What became of a call of the first reply says nothing of one of the second, though it has the same ids."""
+    first = frames(Reply(replace(RM, id="call_0")), 1)
+    item = {"type": "function_call", "id": "fc_000001000000", "call_id": "call_0", "name": "Read", "arguments": "{}"}
+    end = {"type": "response.completed", "sequence_number": 0, "response": {"status": "completed", "output": [item]}}
+    driven = streamed([[first], [f"data: {json.dumps(end)}\n\n".encode()]])
+
+    assert [call.name for call in driven.asked] == ["Bash", "Read"]
+    assert datas_of("responses", driven.body)[-1]["response"]["output"][1] == item
 
 
 def test_replies_without_numbers_and_names_go_on_without() -> None:

@@ -47,11 +47,15 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class RefusedCall:
-    """A call that was refused: the line that was told in its place, and the call as the API's history has it."""
+    """A call that was refused: the line that was told in its place, and the call as the API's history has it.
+
+    `item_id` is the id of what has the line, where the API lets a client name it by that alone.
+    """
 
     call: ProposedCall
     line: str
     entry: Json
+    item_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +80,13 @@ class RoundOver:
 
 @dataclass(frozen=True, slots=True)
 class Onward:
-    """Another reply of the model follows within the client's one. `note` is told to the client ahead of it."""
+    """Another reply of the model follows within the client's one.
+
+    `note` is told to the client ahead of it, under the id `note_id` where the API has one for it.
+    """
 
     note: str = ""
+    note_id: str = ""
 
 
 Step: TypeAlias = bytes | ProposedCall | Dropped | RoundOver

@@ -59,7 +59,7 @@ class Judging:
         turn = TurnEdit()
         if request.turn is not None:
             turn = await self.ledger.turn_once(request.turn, partial(self._turn, request.turn, request))
-            wanted = turn.tool_choice or wanted
+            wanted = turn.tool_choice  # what the turn before it said of tools is over
         return turn, self._as_called(wanted, request)
 
     def reminded_of_tool(self, request: RequestView, wanted: ToolChoice) -> bool:

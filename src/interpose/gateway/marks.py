@@ -17,6 +17,11 @@ GAP = "\n\n"
 OURS = b"[interpose] "
 """How a line of ours begins: a message without these bytes has none."""
 
+ITEMS = "items"
+TOLD_ITEMS = "told items"
+"""Conversations of which marks are kept by the id of our item in the place of its line: what the model's history has
+there, and of any such item what it tells (`Mark.answer`)."""
+
 Piece: TypeAlias = str | Mark
 
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Codec, Mark, Onward, RefusedCall, RequestView, Resumed, RoundOver
 from interpose.gateway.judging import Judging
+from interpose.gateway.marks import ITEMS, TOLD_ITEMS
 from interpose.gateway.settings import OnRefusal
 from interpose.gateway.upstream import UpstreamDown, UpstreamReply
 from interpose.gateway.visit import Teller
 from interpose.gateway.wording import TOLD_AS, nudge_line, reminded
+from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import read_json
 
 ROUNDS_MAX = 3
@@ -59,6 +61,10 @@ class Rounds:
     async def over(self, step: RoundOver) -> Onward | None:
         """What follows a reply. After an Onward `reply` holds the next one."""
         self.reply = None
+        for refused in step.refused:
+            if refused.item_id:
+                told = Mark(None, refused.line, ends_round=False)
+                self.judging.ledger.keep_mark(TOLD_ITEMS, refused.item_id, 0, told)
         follows = await self._following(step)
         self._resume(step, goes_on=follows is not None)
         return follows
@@ -98,8 +104,9 @@ class Rounds:
             self.teller.record("skipped", outcome="not_applicable", reason=f"the turn cannot go on here: {why_not}")
             return None
         line = nudge_line(nudge)
-        self._keep(line, Mark(None, reminded(nudge), ends_round=True))
-        return Onward(line)
+        note_id = random_id("msg_", 20) if self.codec.api == "responses" else ""
+        self._keep(line, Mark(None, reminded(nudge), ends_round=True), note_id)
+        return Onward(line, note_id)
 
     def _why_not(self, step: RoundOver) -> str | None:
         if self._left <= 0:
@@ -132,12 +139,14 @@ class Rounds:
         """Keeps what the model's history has where the client's has our lines."""
         for mark, refused in zip(_marks(step.refused, goes_on=goes_on), step.refused, strict=True):
             if mark.entry is not None:
-                self._keep(refused.line, mark)
+                self._keep(refused.line, mark, refused.item_id)
 
-    def _keep(self, line: str, mark: Mark) -> None:
+    def _keep(self, line: str, mark: Mark, item_id: str) -> None:
         nth = self.request.occurrences(line) + self._lines.count(line)
         self._lines.append(line)
         self.judging.ledger.keep_mark(self.request.root, line, nth, mark)
+        if item_id:
+            self.judging.ledger.keep_mark(ITEMS, item_id, 0, mark)
 
     def _resume(self, step: RoundOver, *, goes_on: bool) -> None:
         """A conversation that the provider keeps goes on from its own last reply, which waits for what is owed."""

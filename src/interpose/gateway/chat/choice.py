@@ -85,12 +85,17 @@ class Choice:
     has_text: bool = False
     is_late: bool = False
     has_late_piece: bool = False
-    speaks_behind: bool = False
+    has_late_text: bool = False
     """Whether a text came when the choice was finished or a call had been refused."""
     stop_reason: Json = None
     closed: set[Json] = field(default_factory=set)
     released: int = 0
     refused: int = 0
+
+    @property
+    def goes_on_behind(self) -> bool:
+        """Whether anything came behind what was the end."""
+        return self.has_late_text or self.has_late_piece
 
     def add(self, delta: JsonObject) -> None:
         """Takes the calls of one delta; what would change a call that has been judged is left out."""
@@ -107,7 +112,7 @@ class Choice:
     def spoke(self) -> None:
         """Notes a text."""
         self.has_text = True
-        self.speaks_behind = self.speaks_behind or self.is_late or self.refused > 0
+        self.has_late_text = self.has_late_text or self.is_late or self.refused > 0
 
     def take(self) -> list[PartialCall]:
         """The calls that are held, which are then nobody's but the caller's."""

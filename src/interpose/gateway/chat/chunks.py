@@ -110,18 +110,21 @@ def with_spent(usage: JsonObject, spent: JsonObject) -> JsonObject:
 def first_mark(raw: bytes) -> int:
     """Where the first byte stands that matters while no call is held, or -1; an escape may hide a mark.
 
-    The end of a stream is looked for where it is; a finish stands before it.
+    A finish and the end are looked for at the end of a read: a finish which more of its choice follows within the same
+    one, as hardly any server sends it, is not noticed; see `finishes_in`.
     """
-    call, escape, done = raw.find(_CALL_MARK), raw.find(b"\\"), raw.find(DONE, -_END_BYTES)  # quicker than `in`
-    if call < 0 and escape < 0 and done < 0:
-        only = raw.find(_REASON)
-        if only >= 0 and raw.startswith(_NO_REASON, only) and raw.find(_REASON, only + 1) < 0:
-            return -1  # what nearly all chunks look like
-        finish = _FINISH_MARK.search(raw)
-        return finish.start() if finish is not None else -1
+    call, escape = raw.find(_CALL_MARK), raw.find(b"\\")  # quicker than `in`
+    goes_on = raw.startswith(_NO_REASON, raw.rfind(_REASON))
+    if call < 0 and escape < 0 and goes_on and (raw[-3:-2] == b"}" or raw.find(DONE, -_END_BYTES) < 0):
+        return -1  # what nearly all reads look like
     finish = _FINISH_MARK.search(raw)
-    places = (call, raw.find(b"\\u"), done, finish.start() if finish is not None else -1)
+    places = (call, raw.find(b"\\u"), raw.find(DONE), finish.start() if finish is not None else -1)
     return min((at for at in places if at >= 0), default=-1)
+
+
+def finishes_in(raw: bytes) -> int:
+    """How many finishes a reply seems to have, those that left unnoticed among them."""
+    return len(_FINISH_MARK.findall(raw))
 
 
 def tells_error(block: bytes) -> bool:

@@ -31,6 +31,7 @@ from interpose.gateway.chat.chunks import (
     earlier_of,
     ends_in_call,
     finished_as_stop,
+    finishes_in,
     first_mark,
     has_text,
     is_done,
@@ -45,15 +46,19 @@ from interpose.gateway.transcript import Transcript
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, SseReader
 
+_FIRST = frozenset((0, "None"))
+"""What the first choice is called; some servers do not number it."""
+
 _Out: TypeAlias = list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class _Finish:
-    """A finish that is told when the stream is over: it is the end of the reply, or its calls are not complete yet."""
+    """A finish that is told when the stream is over: it is the end of the reply, or `waits` for its calls."""
 
     event: SseEvent
     choice: Choice
+    waits: bool
 
 
 class ChatStream:
@@ -74,6 +79,7 @@ class ChatStream:
         self._is_between = False
         """Whether the former reply is over and the next one has not begun."""
         self._is_one_choice = True
+        self._finishes = 0
         self._has_text = False
         self._unread = b""
         """The last that left without being read."""
@@ -177,12 +183,20 @@ class ChatStream:
         index = said.get("index") if isinstance(said, dict) else None
         key = index if isinstance(index, int) else str(index)
         known = self._choices.get(key)
+        if known is None and self._choices:
+            self._part_choices(out)
         if not proposes(said):
             yield from self._without_calls(event, said, key, known, out)
             return
 
         choice = self._choices.setdefault(key, Choice(has_text=self._has_text))
         yield from self._with_calls(event, chunk, said, choice, out)
+
+    def _part_choices(self, out: _Out) -> None:
+        """There are several choices: no other reply can follow, so nothing waits for one."""
+        self._is_one_choice = False
+        if not any(isinstance(entry, _Finish) and entry.waits for entry in self._tail):
+            out += self._final_tail()
 
     def _without_calls(self, event: SseEvent, said: Json, key: Json, known: Choice | None, out: _Out) -> Steps:
         if not is_finish(said):
@@ -198,8 +212,9 @@ class ChatStream:
         rest = {key: value for key, value in delta.items() if key not in ("tool_calls", LEGACY)}
         is_end = is_finish(said)
         has_rest = any(value for key, value in rest.items() if key != "role")
+        bare = {key: value for key, value in chunk.items() if key != "usage"}
         if choice.frame is None:
-            choice.frame = {**chunk, "choices": [{**said, "delta": {}, "finish_reason": None}]}
+            choice.frame = {**bare, "choices": [{**said, "delta": {}, "finish_reason": None}]}
         self._newline = event.newline
         choice.add(delta)
         held = event
@@ -207,13 +222,13 @@ class ChatStream:
         if has_rest:
             if has_text(said):
                 choice.spoke()
-            self._pass(with_delta(event, chunk, said, rest, None), out)
+            self._pass(with_delta(event, bare, said, rest, None), out)
             choice.role = None
         if has_rest or is_end:
             only_calls = {
                 key: value for key, value in delta.items() if key not in rest or (key == "role" and not has_rest)
             }
-            held = with_delta(event, chunk, said, only_calls, None)
+            held = with_delta(event, bare if is_end else chunk, said, only_calls, None)
         choice.raw += held.raw
         if len(choice.raw) > HELD_BYTES_MAX:
             yield from self._drop(choice, f"the calls are larger than {HELD_BYTES_MAX} bytes")
@@ -228,15 +243,21 @@ class ChatStream:
 
         `exact` is all that came of its calls when the last chunk held the finish too; it leaves if nothing changes.
         """
+        self._finishes += 1
         choice.stop_reason = said["finish_reason"]
         is_early = any(call.proposed().problem for call in choice.calls)
         expects_calls = not choice.calls and not choice.closed and ends_in_call(said)
-        if not (choice.is_late or is_early or expects_calls):
+        waits = choice.is_late or is_early or expects_calls
+        if not waits:
             yield from self._settle(choice, event, out, exact)
             if choice.released:
                 return
-        choice.is_late = True
-        self._tail.append(_Finish(event, choice))
+        finish = _Finish(event, choice, waits)
+        if self._is_one_choice or waits:
+            choice.is_late = True
+            self._tail.append(finish)
+            return
+        out.append(_told(finish).raw)
 
     def _settle(self, choice: Choice, finish: SseEvent | None, out: _Out, exact: bytes | None = None) -> Steps:
         """Lets the calls go that may run, and the finish with them; where none is left it is the caller's."""
@@ -301,14 +322,15 @@ class ChatStream:
     def _over(self, raw: bytes) -> RoundOver:
         choices = list(self._choices.values())
         reason = choices[0].stop_reason if choices else None
-        is_whole = sum(choice.refused for choice in choices) == len(self._told)
-        is_one = self._is_one_choice and len(choices) == 1
+        is_one = self._is_one_choice and self._choices.keys() <= _FIRST and len(choices) == 1
+        is_whole = is_one and choices[0].refused == len(self._told) and not choices[0].goes_on_behind
+        is_whole = is_whole and finishes_in(raw) <= self._finishes
         return RoundOver(
             raw=raw,
             refused=tuple(self._told),
             released=sum(choice.released for choice in choices),
             stop_reason=reason if isinstance(reason, str) else None,
-            is_natural=is_one and reason in NATURAL and is_whole and not choices[0].speaks_behind,
+            is_natural=is_whole and reason in NATURAL,
         )
 
     def _begin_next(self, raw: bytes, note: str, out: _Out) -> None:
@@ -323,6 +345,7 @@ class ChatStream:
         self._tail.clear()
         self._told = []
         self._is_one_choice = True
+        self._finishes = 0
         self._unread = b""
         self._is_between = True
 

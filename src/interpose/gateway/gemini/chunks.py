@@ -20,9 +20,6 @@ from interpose.wire.jsonbytes import read_json, write_json
 Out: TypeAlias = list[bytes]
 Judging: TypeAlias = Generator[ProposedCall | bytes, Answer, bytes | None]
 
-_MATTERS = (b"\\u", b'"error"', b'"finish')
-"""Bytes for which a chunk is read all the same; an escape may hide any of them."""
-
 
 class _Content(msgspec.Struct):
     parts: list[dict[str, msgspec.Raw]] | None = None
@@ -66,7 +63,7 @@ class Chunks:
 
     def passes(self, raw: bytes) -> bool:
         """Whether a chunk, or what stands around it, is one text that need not be read."""
-        if not self._is_idle or any(mark in raw for mark in _MATTERS) or raw.count(b'"parts"') != 1:
+        if not self._is_idle or raw.count(b'"parts"') != 1 or _matters(raw):
             return False
         found = ONE_TEXT.search(raw)
         if found is None or OTHER_CANDIDATE.search(raw) is not None:
@@ -144,6 +141,11 @@ def fields_of(data: bytes) -> RawObject | None:
     except ValueError:
         return None
     return open_body(write_json(value)) if isinstance(value, dict) else None
+
+
+def _matters(raw: bytes) -> bool:
+    """Whether a chunk is read all the same; an escape may hide anything."""
+    return raw.find(b"\\u") >= 0 or raw.find(b'"error"') >= 0 or raw.find(b'"finish') >= 0
 
 
 def _decoded(data: bytes) -> _Chunk | None:

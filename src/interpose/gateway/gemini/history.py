@@ -36,34 +36,38 @@ _CALL_MARKS = tuple(f'"{name}"'.encode() for name in CALL)
 
 
 class Restoring:
-    """Puts the model's history back, content by content from the first to the last. One history, one of these.
-
-    Some clients make one content of each chunk, so a reply of the model goes on until the person or a tool is heard.
-    """
+    """Puts the model's history back, reply by reply from the first to the last. One history, one of these."""
 
     def __init__(self, edits: Edits, root: str) -> None:
         self._edits = edits
         self._reader = MarkReader(edits, root)
         self._answers: list[Json] = []
-        """What the calls of the model's reply are answered with, in order; None where the client has the answer."""
+        """What the calls of the reply are answered with, in order; None where the client has the answer."""
+        self._calls = 0
+        """How many calls of the reply the client has."""
         self._is_parted = False
         """Whether a line of ours stood last, from which a text is parted by a gap."""
         self._moved: Json = None
         """The signature of a refused call, which the first call that was released may have."""
 
-    def spoken(self, content: bytes) -> list[bytes]:
-        """What the model's history has in the place of one content of the model; the same object where that is it."""
-        if not self._concerns(content):
-            return [content]
-        fields = open_object(msgspec.Raw(content))
-        if not bytes(fields.get("parts") or b"").startswith(b"["):
-            return [content]
-        return self._restored(fields) or [content]
+    def spoken(self, contents: list[bytes]) -> list[bytes]:
+        """What the model's history has in the place of one reply; the same list where that is it.
+
+        Most clients make one content of a reply, some make one of each chunk; the model made one.
+        """
+        if not any(self._concerns(content) for content in contents):
+            return contents
+        opened = [open_object(msgspec.Raw(content)) for content in contents]
+        if not all(bytes(fields.get("parts") or b"").startswith(b"[") for fields in opened):
+            return contents
+        self._calls, self._is_parted, self._moved = 0, False, None
+        return (
+            self._restored(opened[0], [part for fields in opened for part in open_array(fields["parts"])]) or contents
+        )
 
     def heard(self, content: bytes) -> bytes:
         """One content of the person's or a tool's, with the responses that the model waits for in their places."""
         answers, self._answers = self._answers, []
-        self._is_parted, self._moved = False, None
         if all(answer is None for answer in answers):
             return content
         fields = open_object(msgspec.Raw(content))
@@ -76,27 +80,21 @@ class Restoring:
         return [write_json({"role": "user", "parts": owed})] if owed else []
 
     def _concerns(self, content: bytes) -> bool:
-        if self._reader.has_lines and (OURS in content or self._is_parted or self._moved is not None):
+        if self._reader.has_lines and OURS in content:
             return True
         return bool(self._edits.changed_calls) and any(mark in content for mark in _CALL_MARKS)
 
-    def _restored(self, fields: RawObject) -> list[bytes]:
-        """The contents that one content stands for; none when it is just that."""
-        runs = list(_runs(open_array(fields["parts"])))
-        found: list[list[Any]] = []
-        calls = 0
-        for raws, value in runs:
-            found.append(self._pieces(raws, value, calls))
-            calls += _is_call(value)
+    def _restored(self, fields: RawObject, parts: list[msgspec.Raw]) -> list[bytes]:
+        """The contents that one reply stands for; none when it is just that."""
+        runs = list(_runs(parts))
+        found = [self._pieces(raws, value) for raws, value in runs]
+        if any(isinstance(piece, Mark) for pieces in found for piece in pieces):
+            return self._parted(fields, zip(found, runs, strict=True))
         if all(pieces is raws for pieces, (raws, _) in zip(found, runs, strict=True)):
-            self._answers += [None] * calls
             return []
-        if not any(isinstance(piece, Mark) for pieces in found for piece in pieces):
-            self._answers += [None] * calls
-            return [write_json({**fields, "parts": [piece for pieces in found for piece in pieces]})]
-        return self._parted(fields, zip(found, runs, strict=True))
+        return [write_json({**fields, "parts": [piece for pieces in found for piece in pieces]})]
 
-    def _pieces(self, raws: list[msgspec.Raw], value: Json, ordinal: int) -> list[Any]:
+    def _pieces(self, raws: list[msgspec.Raw], value: Json) -> list[Any]:
         """What a part, or the pieces of one text, stand for; the same list where that is it."""
         text = spoken_text(value)
         if text:
@@ -104,7 +102,8 @@ class Restoring:
         if not _is_call(value):
             return raws
         fields = open_object(raws[0])
-        changed = self._as_made(fields, ordinal)
+        changed = self._as_made(fields, self._calls)
+        self._calls += 1
         return raws if changed is fields else [changed]
 
     def _text(self, raws: list[msgspec.Raw], value: Json, text: str) -> list[Any]:

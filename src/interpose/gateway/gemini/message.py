@@ -47,7 +47,8 @@ def chunks_of(raw: bytes) -> list[JsonObject]:
 def spoken(raw: bytes) -> str:
     """What the first candidate of a streamed reply tells the person."""
     found = list(ONE_TEXT.finditer(raw))
-    if raw.count(b'"parts"') == len(found) and OTHER_CANDIDATE.search(raw) is None:
+    is_one = raw.count(b'"parts"') == len(found) <= raw.count(b'"candidates"')
+    if is_one and OTHER_CANDIDATE.search(raw) is None:
         texts = [one["text"] for one in found if one["thought"] is None]
         try:
             return "".join(read_json(b'["' + b'","'.join(texts) + b'"]'))

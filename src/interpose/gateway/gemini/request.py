@@ -5,6 +5,8 @@ Knows: contents, parts, function responses, in both spellings. Does not know: ve
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
 
@@ -96,8 +98,9 @@ class GeminiRequest:
             return edited
         restoring = Restoring(edits, self.root)
         contents: list[bytes] = []
-        for content, role in zip(edited, self._roles, strict=True):
-            contents += restoring.spoken(content) if role == "model" else [restoring.heard(content)]
+        for role, group in groupby(zip(self._roles, edited, strict=True), key=itemgetter(0)):
+            run = [content for _, content in group]
+            contents += restoring.spoken(run) if role == "model" else map(restoring.heard, run)
         return [*contents, *restoring.between()]
 
     def _newest_prompt(self) -> NewTurn | None:
@@ -146,18 +149,17 @@ class GeminiRequest:
             yield found[0], answered, found[1]
 
     def _calls_before(self, position: int) -> list[tuple[str, tuple[str, JsonObject, str | None]]]:
-        """The calls of the model's content that the content at `position` answers."""
-        before = [at for at in range(position) if self._roles[at] == "model"]
-        if not before:
-            return []
+        """The calls of the model that the content at `position` answers; some clients keep a content a chunk."""
+        last = next((at for at in range(position - 1, -1, -1) if self._roles[at] == "model"), -1)
+        first = next((at + 1 for at in range(last, -1, -1) if self._roles[at] != "model"), 0)
         calls: list[tuple[str, tuple[str, JsonObject, str | None]]] = []
-        raw_parts = open_object(msgspec.Raw(self._contents[before[-1]])).get("parts")
-        for raw in open_array(raw_parts):
-            part = value_of(raw)
-            if not isinstance(part, dict) or member(part, CALL) is None:
-                continue
-            call = read_call(open_object(raw), len(calls))
-            calls.append((call.call_id, (call.name, call.arguments, call.problem)))
+        for content in self._contents[first : last + 1]:
+            for raw in open_array(open_object(msgspec.Raw(content)).get("parts")):
+                part = value_of(raw)
+                if not isinstance(part, dict) or member(part, CALL) is None:
+                    continue
+                call = read_call(open_object(raw), len(calls))
+                calls.append((call.call_id, (call.name, call.arguments, call.problem)))
         return calls
 
     def _edited(self, position: int, edits: Edits) -> bytes:

@@ -12,22 +12,17 @@ import msgspec
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Edits, Mark, RefusedCall
 from interpose.gateway.bodies import RawObject, open_array, open_body, open_object, value_of
-from interpose.gateway.marks import OURS, MarkReader
+from interpose.gateway.marks import ITEMS, OURS, TOLD_ITEMS, MarkReader
 from interpose.gateway.responses.answers import answer_of, nudged
 from interpose.gateway.responses.items import is_call, with_original
 from interpose.wire.jsonbytes import write_json
-
-_NAMELESS = ("message", "function_call", "custom_tool_call")
-"""Items whose id says nothing to a provider that did not keep them."""
 
 
 class Restoring:
     """Puts the model's history back, item by item from the first to the last. One history, one of these."""
 
-    def __init__(self, edits: Edits, root: str, *, stores: bool) -> None:
-        """`stores` says whether the provider keeps the items, and so knows them by their ids."""
+    def __init__(self, edits: Edits, root: str) -> None:
         self._edits = edits
-        self._stores = stores
         self._reader = MarkReader(edits, root)
 
     def item(self, item: bytes, *, is_message: bool) -> list[bytes]:
@@ -35,6 +30,20 @@ class Restoring:
         if is_message:
             return self._message(item) if self._reader.has_lines and OURS in item else [item]
         return [self._call(item)] if self._edits.changed_calls else [item]
+
+    def reference(self, item: bytes) -> list[bytes]:
+        """As `item`, of one that the client only names by its id: the provider knows none of ours."""
+        value = value_of(msgspec.Raw(item))
+        item_id = value.get("id") if isinstance(value, dict) else None
+        if not isinstance(item_id, str):
+            return [item]
+        mark = self._edits.mark(ITEMS, item_id, 0)
+        if mark is not None:
+            return [*map(write_json, self._stands_for(mark))]
+        told = self._edits.mark(TOLD_ITEMS, item_id, 0)
+        if told is None:
+            return [item]
+        return [write_json({"type": "message", "role": "assistant", "content": [_text(told.answer)]})]
 
     def _message(self, item: bytes) -> list[bytes]:
         fields = open_object(msgspec.Raw(item))
@@ -68,7 +77,7 @@ class Restoring:
     def _stands_for(self, mark: Mark) -> list[Json]:
         if mark.entry is None:
             return [nudged(mark.answer)]
-        return [*kept([mark.entry], stores=self._stores), answer_of(mark.entry, mark.answer)]
+        return [mark.entry, answer_of(mark.entry, mark.answer)]
 
     def _call(self, item: bytes) -> bytes:
         fields = open_object(msgspec.Raw(item))
@@ -99,8 +108,9 @@ def gone_on(
     if keeps_history(top):
         return _of_kept(top, reply, [*told.values(), *said])
     follows: list[Json] = []
-    for item in kept(output, stores=is_stored(top)):
-        follows += [item, told[item["call_id"]]] if is_call(item) else [item]
+    for item in output:
+        if is_stored(top) or _says_something(item):
+            follows += [item, told[item["call_id"]]] if is_call(item) else [item]
     return write_json({**top, "input": [*items_of(top.get("input")), *follows, *said]})
 
 
@@ -113,21 +123,6 @@ def keeps_history(top: RawObject) -> bool:
 def is_stored(top: RawObject) -> bool:
     """Whether the provider keeps the response; it does unless it is told not to."""
     return value_of(top.get("store")) is not False
-
-
-def kept(items: Iterable[JsonObject], *, stores: bool) -> Iterator[JsonObject]:
-    """Items of the model as they are sent back: a provider that did not keep them knows none by its id.
-
-    A thought is then nothing without what it is sealed in.
-    """
-    for item in items:
-        kind = item.get("type")
-        if stores or kind not in (*_NAMELESS, "reasoning"):
-            yield item
-        elif kind != "reasoning":
-            yield {name: value for name, value in item.items() if name != "id"}
-        elif item.get("encrypted_content"):
-            yield item
 
 
 def items_of(raw: msgspec.Raw | None) -> list[msgspec.Raw]:
@@ -165,6 +160,11 @@ def _of_kept(top: RawObject, reply: JsonObject, follows: list[Json]) -> bytes | 
     if not isinstance(response_id, str) or not response_id:
         return None
     return write_json({**top, "input": follows, "previous_response_id": response_id})
+
+
+def _says_something(item: JsonObject) -> bool:
+    """Whether a provider can read it that did not keep it: a thought only where it is sealed or in the open."""
+    return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
 
 
 def _with_content(fields: RawObject, said: list[Any], *, is_first: bool) -> bytes:

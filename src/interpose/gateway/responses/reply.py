@@ -90,16 +90,16 @@ class Earlier:
         """Whether there is no earlier one."""
         return not self._usages
 
-    def add(self, response: RawObject, note: str, place: int) -> dict[str, Any] | None:
+    def add(self, response: RawObject, onward: Onward, place: int) -> dict[str, Any] | None:
         """Keeps one more; the message that a note of ours makes behind its items, at this place of the output."""
         if self.is_empty:
             self._head = {name: response[name] for name in _HEAD if name in response}
         self._usages.append(value_of(response.get("usage")))
         self._output += _items(response)
-        if not note:
+        if not onward.note:
             return None
         name = str(value_of(self._head.get("id")) or "interpose").removeprefix("resp_")
-        item = message(f"msg_{name}_{place}", note)
+        item = message(onward.note_id or f"msg_{name}_{place}", onward.note)
         self._output.append(msgspec.Raw(write_json(item)))
         return item
 
@@ -152,7 +152,7 @@ class ResponsesReply:
             answer = yield tally.over(body, response)
             if isinstance(answer, Onward):
                 self._place += tally.last + 1
-                self._place += self._earlier.add(response, answer.note, self._place) is not None
+                self._place += self._earlier.add(response, answer, self._place) is not None
                 return
         if changed is None and self._earlier.is_empty:
             yield body
@@ -218,8 +218,9 @@ def has_items(response: RawObject) -> bool:
 
 
 def _refused(raw: msgspec.Raw, call: ProposedCall, line: str) -> Settled:
-    told = msgspec.Raw(write_json(told_message(raw, line)))
-    return Settled(call, told, "gone", RefusedCall(call, line, entry_of(raw, call)))
+    told = told_message(raw, line)
+    refused = RefusedCall(call, line, entry_of(raw, call), told["id"])
+    return Settled(call, msgspec.Raw(write_json(told)), "gone", refused)
 
 
 def _items(response: RawObject) -> list[msgspec.Raw]:

@@ -24,7 +24,7 @@ from interpose.gateway.bodies import (
 )
 from interpose.gateway.marks import occurrences
 from interpose.gateway.responses.answers import answer_of
-from interpose.gateway.responses.history import Restoring, is_stored, items_of, texts_of
+from interpose.gateway.responses.history import Restoring, items_of, texts_of
 from interpose.gateway.responses.items import qualified, read_call
 from interpose.gateway.responses.outputs import edited_output, input_text, output_text_of, text_of, text_parts
 from interpose.gateway.wording import REMINDER_OPEN
@@ -113,12 +113,14 @@ class ResponsesRequest:
         edited = [self._edited(position, edits) for position in range(len(self._items))]
         if not edits.restores:
             return edited
-        restoring = Restoring(edits, self.root, stores=is_stored(self._top))
+        restoring = Restoring(edits, self.root)
         items: list[bytes] = []
         for item, head in zip(edited, self._heads, strict=True):
             match head:
                 case _Head(role="assistant"):
                     items += restoring.item(item, is_message=True)
+                case _Head(type="item_reference" | "", role=""):
+                    items += restoring.reference(item)
                 case _Head(type=kind) if kind.endswith("_call"):
                     items += restoring.item(item, is_message=False)
                 case _:

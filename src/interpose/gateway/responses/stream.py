@@ -118,6 +118,14 @@ class ResponsesStream:
             out.append(self._error(fault or (CUT_SHORT if is_cut else UNENDED)))
         if out:
             yield b"".join(out)
+        if fault is None and not (is_cut or self._is_over or self._is_later):
+            yield from self._unended()
+
+    def _unended(self) -> Steps:
+        """A reply whose end was never told is over all the same, and nothing can follow on it."""
+        raw = self._transcript.taken()
+        if raw:
+            yield self._tally.over(raw, {})
 
     @property
     def _is_idle(self) -> bool:
@@ -260,7 +268,7 @@ class ResponsesStream:
         self._shape = _shape_of(event)
         self._numbers.begin_next(data.get("sequence_number"))
         self._before = self._tally.last + 1
-        note = self._earlier.add(response, answer.note, self._before)
+        note = self._earlier.add(response, answer, self._before)
         if note is not None:
             events = list(item_events(note, self._before))
             numbers = self._numbers.drawn(len(events))
