@@ -149,7 +149,8 @@ def test_a_whole_reply_is_cancelled(case: Case) -> None:
 def test_an_unchanged_reply_that_was_held_leaves_as_it_came(case: Case) -> None:
     """Byte for byte, the same as without the handler."""
     raws = []
-    for changes in ((), ("llm.response",)):
+    held: tuple[Stage, ...] = ("llm.response",)
+    for changes in ((), held):
         with house_of([Reply(Text("Words of the model."))], allow, wants=[], changes=changes) as house:
             talker = case.talker(house)
             talker.says("hi")
