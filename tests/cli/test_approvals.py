@@ -260,7 +260,7 @@ def test_a_watch_asks_about_each_call_as_it_comes(tmp_path: Path, environ: dict[
 
 
 def test_two_that_wait_are_counted(tmp_path: Path, environ: dict[str, str], asking: Asking) -> None:
-    """A question that is answered elsewhere leaves the terminal, and the next one comes."""
+    """A question that is answered elsewhere leaves the terminal, and the next one comes and needs its own answer."""
     first, _ = asking.about("make one")
     _, answer = asking.about("make two")
 
@@ -268,7 +268,10 @@ def test_two_that_wait_are_counted(tmp_path: Path, environ: dict[str, str], aski
         terminal.until(r"\(1 of 2\).*make one.*Let it run\? \[y/n\] ")
         asking.approvals.answer(first.id, first.digest, yes=False, who="somewhere else")
         terminal.until(r"answered with no \(somewhere else\)")
+        terminal.type("y\n")  # meant for the question that went away: no answer to the next one
         terminal.until(r"make two.*Let it run\? \[y/n\] ")
+        with pytest.raises(TimeoutError):
+            answer.result(0.5)
         terminal.type("y\n")
         assert answer.result(5) is True
         terminal.type("\x03")

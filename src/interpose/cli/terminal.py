@@ -25,6 +25,9 @@ POLL_S: Final = 0.1
 LOOK_S: Final = 1.0
 """How often the questions are looked at when nothing says that they changed: whoever asked may have died."""
 
+PAUSE_S: Final = 1.0
+"""How long nothing is asked after a question went away, so that an answer to it is not taken for the next one's."""
+
 _YES, _NO = frozenset({"y", "yes"}), frozenset({"n", "no"})
 
 
@@ -153,6 +156,7 @@ class Prompt:
                 question = self._approvals.find(question.id)
                 if question.state != "waiting":
                     self._out.print(Text(f"\n{question.id} {question.ending}", style="note"))
+                    self._stopped.wait(PAUSE_S)
                     return
             line = self._typed.line(POLL_S)
             if line is None:
