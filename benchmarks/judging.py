@@ -30,7 +30,7 @@ from interpose.assembly.runtime import Runtime
 from interpose.cli.feed import Feed
 from interpose.contracts.effects import MetadataValue
 from interpose.contracts.journal import Record
-from interpose.contracts.stages import Context, Point, ToolCall, ToolResult, TurnStart
+from interpose.contracts.stages import Context, Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.journal.query import JournalReader
 from interpose.kernel.ids import random_id
 from interpose.userhooks.starter import STARTER
@@ -71,6 +71,7 @@ def cases() -> list[Case]:
         Case("a shell command, never seen before", lambda context, tag, number: _shell(context, tag, number, number)),
         Case("a shell command, seen before", lambda context, tag, number: _shell(context, tag, number, number % 20)),
         Case("a result of 190 characters", _result),
+        Case("the end of a turn", _end),
     ]
 
 
@@ -164,6 +165,8 @@ def _bare(case: Case, tag: str, lines: TextIO, count: int) -> None:
                 text = json.dumps(dict(point.arguments))
             case ToolResult():
                 text = point.output
+            case TurnEnd():
+                text = point.text
             case _:
                 raise AssertionError(point)
         found = [word for word in WORDS if word in text]
@@ -206,6 +209,10 @@ def _shell(context: Context, tag: str, number: int, which: int) -> ToolCall:
 
 def _result(context: Context, tag: str, number: int) -> ToolResult:
     return ToolResult(context, f"call-{tag}-{number}", "Read", {"file_path": "src/app.py"}, OUTPUT)
+
+
+def _end(context: Context, _tag: str, number: int) -> TurnEnd:
+    return TurnEnd(context, f"I have mended what was broken there, and all tests pass now. {number}" * 3, "end_turn")
 
 
 def _request(context: Context) -> Record:
