@@ -1,9 +1,9 @@
 """What the gateway costs on the wire, with judging on, against its peers; all in one run.
 
-The peers: the upstream itself (direct), a bare streaming proxy on the same libraries, nginx's `proxy_pass`, and
-LiteLLM's proxy with a callback that sees every event. Those that are not there are left out with a line. The cases are
-run in turns, in another order each round; CPU is that of the whole process tree, and of all rounds the best
-one counts, so that what else the machine does shows least.
+The peers: the upstream itself (direct), a bare streaming proxy on uvicorn and aiohttp, the same proxy on interpose's
+own server and client, nginx's `proxy_pass`, and LiteLLM's proxy with a callback that sees every event. Those that are
+not there are left out with a line. The cases are run in turns, in another order each round; CPU is that of the whole
+process tree, and of all rounds the best one counts, so that what else the machine does shows least.
 
 `python benchmarks/gateway.py` prints the tables of docs/performance.md (`LITELLM_VENV` names the environment that has
 `litellm[proxy]`); `--quick` takes one short round, `--json FILE` keeps the numbers. `make bench` takes a quick round of
@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from typing import Any
 import pytest
 import uvloop
 from peers.load import Load, Seen, asked
-from peers.processes import Peer, all_peers, bare, cpu_ns, interposed, rss_mb, upstream
+from peers.processes import Peer, all_peers, bare, bare_own, cpu_ns, interposed, rss_mb, upstream
 from peers.upstream import PACED_EVENTS, burst, events, texts_of
 from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -306,16 +306,17 @@ def main() -> None:
 
 @pytest.mark.benchmark(group="gateway: a stream of 300 events, judging on")
 def test_gateway(benchmark: BenchmarkFixture) -> None:
-    """One quick round of the bare proxy and interpose; the CPU of a stream is in the extra information."""
-    with _scratch() as folder, upstream() as provider, bare(provider) as plain, interposed(provider, folder) as ours:
+    """One quick round of the bare proxies and interpose; the CPU of a stream is in the extra information."""
+    with _scratch() as folder, upstream() as provider, ExitStack() as stack:
+        peers = [
+            stack.enter_context(made) for made in (bare(provider), bare_own(provider), interposed(provider, folder))
+        ]
         wanted = [case for case in cases(quick=True) if case.name.startswith("burst")]
-        table = benchmark.pedantic(
-            lambda: uvloop.run(measured([plain, ours], wanted, rounds=1)), rounds=1, iterations=1
-        )
+        table = benchmark.pedantic(lambda: uvloop.run(measured(peers, wanted, rounds=1)), rounds=1, iterations=1)
         for case, row in table.items():
             for peer, best in row.items():
                 benchmark.extra_info[f"{case}, {peer}, CPU in us"] = round(best.cpu_us)
-        print_report(table, [plain, ours], pipeline_ns(quick=True))
+        print_report(table, peers, pipeline_ns(quick=True))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The bare peer: a streaming proxy on the libraries that interpose uses, and nothing else.
+"""The bare peer: a streaming proxy on well-kept libraries (uvicorn, aiohttp), and nothing else.
 
 `python bare.py UPSTREAM` prints its port. It reads the request whole, sends it on, and writes what comes as it comes:
 no policy, no journal, no limits, no errors told.

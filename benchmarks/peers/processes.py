@@ -87,8 +87,16 @@ def upstream() -> Iterator[Peer]:
 
 @contextmanager
 def bare(provider: Peer) -> Iterator[Peer]:
-    """The bare proxy on the same libraries."""
+    """The bare proxy on uvicorn and aiohttp."""
     with _printing_its_port("bare", [sys.executable, str(HERE / "bare.py"), provider.url]) as peer:
+        yield peer
+
+
+@contextmanager
+def bare_own(provider: Peer) -> Iterator[Peer]:
+    """The bare proxy on the gateway's own server and client."""
+    command = [sys.executable, str(HERE / "bare_own.py"), provider.url]
+    with _printing_its_port("bare, own transport", command) as peer:
         yield peer
 
 
@@ -167,6 +175,7 @@ def all_peers(folder: Path) -> Iterator[tuple[list[Peer], list[str]]]:
         found: list[Peer | str] = [
             provider,
             stack.enter_context(bare(provider)),
+            stack.enter_context(bare_own(provider)),
             stack.enter_context(interposed(provider, folder / "interpose")),
             stack.enter_context(nginx(provider, folder / "nginx")),
             stack.enter_context(litellm(provider, folder / "litellm")),

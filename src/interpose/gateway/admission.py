@@ -4,6 +4,7 @@ Knows: launch prefixes, clients' tokens, Host and Origin. Does not know: what is
 """
 
 from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
 
 from interpose.contracts.ports import Launch, Launches
 from interpose.gateway.credentials import TOKEN_HEADER, key_in, offered_keys, without_tokens
@@ -51,7 +52,7 @@ class Admission:
             return launch
         if (headers.get(b"upgrade") or "").lower() == "websocket":
             return TurnedAway(426, "interpose speaks HTTP here, not WebSocket; use plain requests", launch)
-        if self._clients or secret:
+        if self._clients or (secret and _holds(headers, query, secret)):
             headers, query = without_tokens(headers, query, lambda word: word == secret or self._is_token(word))
         return Admitted(launch, headers, query)
 
@@ -108,3 +109,9 @@ class Admission:
         if name is None:
             return None
         return Launch(f"client-{name}", workspace="", session="", agent=None, cwd="", upstream=None, created=0.0)
+
+
+def _holds(headers: Headers, query: bytes, secret: str) -> bool:
+    """Whether a launch's secret stands anywhere but in the path, which is seldom so."""
+    sought = secret.encode("latin-1")
+    return any(sought in value for _, value in headers.raw) or sought in unquote_to_bytes(query)

@@ -38,6 +38,9 @@ class Reading:
     """
 
     def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.on_body = self._parts.append
+        """Called by the parser for each chunk, so it is nothing but that; `feed` sees to what it collects."""
         self._parser = httptools.HttpResponseParser(self)
         self.begin("")
 
@@ -46,6 +49,7 @@ class Reading:
         self._is_head = method == "HEAD"
         self._quiet_bytes = 0
         self._notes = 0
+        self._parts_of_it = 0
         self._pieces: list[bytes] = []
         self._ends_with_connection = False
         self.status = 0
@@ -65,6 +69,8 @@ class Reading:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
             self._break()
+        if self._parts:
+            self._collect()
         if self._quiet_bytes > HEAD_BYTES_MAX and not self.is_whole:
             self._break()
 
@@ -108,18 +114,27 @@ class Reading:
         self.status = status
         self.has_head = True
 
-    def on_body(self, body: bytes) -> None:
-        """Called by the parser."""
-        if self.is_whole:
-            return
-        self._quiet_bytes = 0
-        self.unread += len(body)
-        self._pieces.append(body)
-
     def on_message_complete(self) -> None:
         """Called by the parser."""
-        if self.has_head:
-            self.is_whole = True
+        if self.has_head and not self.is_whole:
+            self._end_here()
+
+    def _collect(self) -> None:
+        """Keeps what a read brought of the body, and drops what stands behind it."""
+        parts = self._parts
+        if self.is_whole:
+            del parts[self._parts_of_it :]
+            self._parts_of_it = 0
+        if parts:
+            data = parts[0] if len(parts) == 1 else b"".join(parts)
+            self._pieces.append(data)
+            self.unread += len(data)
+            self._quiet_bytes = 0
+            parts.clear()
+
+    def _end_here(self) -> None:
+        self.is_whole = True
+        self._parts_of_it = len(self._parts)
 
     def _note(self) -> None:
         """A head on the way, such as 100 Continue; the answer follows."""
@@ -139,7 +154,7 @@ class Reading:
                     raise ValueError(value)
                 is_chunked = True
         if self._is_head:
-            self.is_whole = True  # the parser, which knows no requests, waits for a body: no other answer follows
+            self._end_here()  # the parser, which knows no requests, waits for a body: no other answer follows
             return
         self.is_persistent = self._parser.should_keep_alive()
         self._ends_with_connection = not (has_length or is_chunked or status in _NO_BODY)
