@@ -27,7 +27,9 @@ from interpose.secrets.masking import may_hold_secrets
 
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwx"
 
-text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(lambda text: not may_hold_secrets(text))
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(
+    lambda text: not may_hold_secrets(f'"{text}":')  # neither as a text nor as a key
+)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | text,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
