@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -44,6 +43,8 @@ def find_gateway(folders: Folders) -> Presence | None:
 
 
 def _answers(noted: Presence) -> bool:
+    from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - loads much, and few starts find a note
+
     address = urlsplit(noted.url)
     connection = HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=ASK_TIMEOUT_S)
     try:

@@ -4,6 +4,7 @@ Knows: which of the two, certificates, what may be asked again. Does not know: A
 """
 
 import asyncio
+import os
 import re
 import ssl
 from collections.abc import AsyncIterator
@@ -11,7 +12,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
-from urllib.request import getproxies_environment
 
 from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.gateway.client import Fault, Request
@@ -109,7 +109,7 @@ class Upstream:
     """The connections to all upstreams. Belongs to the event loop that `open` ran on."""
 
     def __init__(self, *, trust_env: bool) -> None:
-        self._proxies = getproxies_environment() if trust_env else {}
+        self._proxies = _proxies_of_environment() if trust_env else {}
         self._tls: dict[str | None, ssl.SSLContext] = {}
         self._pool: Pool | None = None
         self._proxied: Proxied | None = None
@@ -219,6 +219,14 @@ def tls_context(ca_file: str | None) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(ca_file, f"cannot be read as certificates: {error}", "give a file in PEM form") from error
     return context
+
+
+def _proxies_of_environment() -> dict[str, str]:
+    if not any(name.lower().endswith("_proxy") for name in os.environ):
+        return {}
+    from urllib.request import getproxies_environment  # noqa: PLC0415 - loads much, and few environments name one
+
+    return getproxies_environment()
 
 
 def _request(question: Question, authority: str, path: str) -> Request:
