@@ -377,6 +377,23 @@ def test_a_client_that_goes_is_told_of() -> None:
     told(story, app)
 
 
+def test_who_asks_late_is_told_as_well() -> None:
+    """Where the client has gone before the application began."""
+    gone: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["extensions"][GONE](lambda: gone.append(scope["path"]))
+        await asyncio.sleep(0)
+
+    async def story(made: Story) -> None:
+        made.connection.data_received(GET)
+        made.connection.connection_lost(None)
+        await settled()
+        assert gone == ["/a"]
+
+    told(story, app)
+
+
 @pytest.mark.parametrize(("is_started", "raises"), [(False, True), (False, False), (True, True), (True, False)])
 def test_an_application_that_fails(is_started: bool, raises: bool) -> None:
     """Its client gets an error where nothing has left, and else half a reply that nobody takes for a whole one."""

@@ -76,8 +76,10 @@ class Serving:
             self._link.broken(self, None)
 
     def tell_gone(self, on_gone: Callable[[], None]) -> None:
-        """Calls `on_gone` when the client hangs up before the reply is whole; once, and from then on only this one."""
+        """Calls `on_gone`, and no function given before, when the client hangs up before the reply is whole."""
         self._on_gone = on_gone
+        if self.is_gone:
+            self._loop.call_soon(on_gone)
 
     def come(self, data: bytes) -> None:
         """A piece of the body has come."""
