@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from interpose.contracts.json import Json, JsonObject
-from interpose.gateway.anthropic.message import collected, parsed, text_events
+from interpose.gateway.anthropic.message import block_end, collected, parsed, text_delta, text_start
 from interpose.gateway.api import (
     CUT_SHORT,
     HELD_BYTES_MAX,
@@ -24,6 +24,7 @@ from interpose.gateway.api import (
 )
 from interpose.gateway.bodies import read_in_one_way
 from interpose.gateway.faults import error_event
+from interpose.gateway.marks import GAP
 from interpose.gateway.transcript import Transcript
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
@@ -96,6 +97,9 @@ class AnthropicStream:
         self._before = 0
         """How many blocks the client has of earlier replies of the model."""
         self._spent = 0
+        self._open: tuple[int, SseEvent] | None = None
+        """A block of ours and its end, held while the model's next text may stand in it too: some clients show the
+        last block alone."""
         self._is_over = False
         self._is_between = False
         """Whether the former reply is over and the next one has not begun."""
@@ -137,9 +141,11 @@ class AnthropicStream:
             yield from self._take(event, out)
 
         if self._held:
+            self._close(out)
             yield from self._drop_held(fault or CUT_SHORT)
             out.append(error_event("anthropic", fault or CUT_SHORT, self._newline))
         elif fault is not None or self._is_over or not (yield from self._goes_on(out)):
+            self._close(out)
             out += self._final_tail()
             if fault is not None and not self._is_over and not _tells_error(self._unread):
                 out.append(error_event("anthropic", fault, self._newline))
@@ -156,6 +162,8 @@ class AnthropicStream:
         if self._before:
             event, data = self._counted_on(event, data)
         key = str(data.get("index"))
+        if self._joins(event, data, out):
+            return
         match _kind(event, data):
             case "content_block_start" if _is_call(data):
                 yield from self._hold(key, event, data)
@@ -176,6 +184,7 @@ class AnthropicStream:
             case "message_stop":
                 yield from self._end(event, out)
             case "error":
+                self._close(out)
                 yield from self._drop_held("the provider sent an error")
                 out += self._final_tail()
                 out.append(event.raw)
@@ -190,6 +199,28 @@ class AnthropicStream:
             yield Dropped(str(block.get("id")), str(block.get("name")), "it came before the message began")
         if not self._before:
             self._pass(event.with_data(write_json(_emptied(data))) if calls else event, out)
+
+    def _joins(self, event: SseEvent, data: JsonObject, out: _Out) -> bool:
+        """Whether the first text of a later reply begins in the block of ours that is open; others close it."""
+        kind = str(_kind(event, data))
+        if self._open is None or not kind.startswith("content_block_"):
+            return False
+        block = data.get("content_block")
+        text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
+        is_first = self._last_index < 0 and self._open[0] == self._before - 1 == data.get("index", -1) - 1
+        if kind != "content_block_start" or not is_first or not isinstance(text, str):
+            self._close(out)
+            return False
+        self._open = None
+        self._before -= 1
+        self._last_index = self._before
+        out.append(text_delta(self._before, f"{GAP}{text}", self._newline))
+        return True
+
+    def _close(self, out: _Out) -> None:
+        if self._open is not None:
+            out.append(self._open[1].raw)
+            self._open = None
 
     def _counted_on(self, event: SseEvent, data: JsonObject) -> tuple[SseEvent, JsonObject]:
         index = data.get("index")
@@ -244,7 +275,8 @@ class AnthropicStream:
             line = refused_line(held.name, verdict)
             self._told.append(RefusedCall(call, line, held.entry(call)))
             self._told_at = max(self._told_at, int(key) if key.isdigit() else -1)
-            out += _refused(held, line, event)
+            out += _refused(held, line)
+            self._open = (int(key) if key.isdigit() else -1, event)
             return
 
         self._released += 1
@@ -255,6 +287,7 @@ class AnthropicStream:
             if (yield from self._goes_on(out)):
                 return
             self._is_over = True
+            self._close(out)
             out += self._final_tail()
             out.append(event.raw)
             return
@@ -283,7 +316,9 @@ class AnthropicStream:
         self._spent += sum(_output_tokens(event) for event in self._tail)
         self._before += _blocks_in(raw)
         if note:
-            out.append(text_events(self._before, note, self._newline))
+            self._close(out)
+            out.append(text_start(self._before, note, self._newline))
+            self._open = (self._before, block_end(self._before, self._newline))
             self._before += 1
         self._reader = SseReader()
         self._closed.clear()
@@ -342,11 +377,11 @@ def _emptied(data: JsonObject) -> JsonObject:
     return {**data, "message": {**data["message"], "content": []}}
 
 
-def _refused(held: _Held, line: str, stop: SseEvent) -> _Out:
+def _refused(held: _Held, line: str) -> _Out:
     index = parsed(held.start).get("index")
     start = {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
     delta = {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": line}}
-    return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw, stop.raw]
+    return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw]
 
 
 def _changed(held: _Held, arguments: JsonObject, stop: SseEvent) -> _Out:
