@@ -1,6 +1,8 @@
 """The default middleware list."""
 
+from collections import deque
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +15,13 @@ from interpose.concerns.auth.middleware import AuthMiddleware
 from interpose.concerns.hooks.middleware import HooksMiddleware
 from interpose.concerns.permission.middleware import PermissionMiddleware
 from interpose.concerns.policy.middleware import PolicyMiddleware
+from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
-from interpose.contracts.stages import Context, ToolCall
+from interpose.contracts.sheet import DriverMeta
+from interpose.contracts.stages import Context, Point, ToolCall
 from interpose.contracts.verdict import Verdict
+from interpose.drivers.driver import BaseDriver
+from interpose.drivers.orchestrator import Orchestrator
 from interpose.testing.fakes import FakePolicy, allow
 
 CONTEXT = Context("process", "s1")
@@ -61,3 +67,47 @@ def test_a_loaded_policy_brings_its_context(folders: Folders, tmp_path: Path) ->
         assert chain.call("read", {"path": "notes.md"}, lambda name, arguments: "out") == "out"
     with pytest.raises(MisuseError, match=r"needs context=Context\(…\)"):
         default_middleware(FakePolicy())
+
+
+class Note:
+    """Says nothing of itself but its address."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class Notes(BaseDriver):
+    """One tool that spoils what it is given."""
+
+    meta = DriverMeta("test.notes", "Notes", "1")
+
+    def list_tools(self) -> list[Tool]:
+        """The tool."""
+        return [Tool("keep", "Keeps notes")]
+
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+        """The texts."""
+        texts = [note.text for note in arguments["notes"]]
+        arguments["notes"].clear()
+        return texts
+
+
+def test_data_is_judged_and_asked_about_once() -> None:
+    """A copy is what was judged, so neither the policy nor the person is asked again; the caller keeps its own."""
+    points: list[str] = []
+    asked: list[int] = []
+
+    def judging(point: Point) -> Verdict:
+        points.append(point.stage)
+        return allow(point)
+
+    def consent(tool_name: str, arguments: dict[str, Any]) -> bool:
+        asked.append(len(arguments["notes"]))
+        return True
+
+    notes = Notes(middleware=default_middleware(FakePolicy(judging), consent=consent, context=CONTEXT))
+    given = deque([Note("a"), Note("b")])
+    outer = Orchestrator({"one": notes}, middleware=[PermissionMiddleware(consent=consent)])
+    assert outer.invoke_tool("keep", {"notes": given}) == ["a", "b"]
+    assert (points, asked) == (["tool.call", "tool.result"], [2])
+    assert len(given) == 2

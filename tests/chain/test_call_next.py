@@ -254,7 +254,7 @@ def test_the_innermost_layer_of_an_awaited_call() -> None:
 
 
 def test_a_stop_iteration_of_the_tool_reaches_the_last_layer_as_it_is() -> None:
-    """Which may make a result of it; unhandled it comes out as an error that names that layer."""
+    """Which may make a result of it; unhandled it comes out as an error that blames the tool."""
 
     def stopping(tool_name: str, arguments: dict[str, Any]) -> Any:
         raise StopIteration(3)
@@ -266,7 +266,7 @@ def test_a_stop_iteration_of_the_tool_reaches_the_last_layer_as_it_is() -> None:
             return stop.value
 
     assert Chain([First(), Doing(catching)]).call("t", {}, stopping) == 3
-    with pytest.raises(RuntimeError, match=r"^Last raised StopIteration\(3\)"):
+    with pytest.raises(RuntimeError, match=r"^the tool raised StopIteration\(3\)"):
         Chain([First(), Last()]).call("t", {}, stopping)
 
 

@@ -7,7 +7,15 @@ import pytest
 
 from interpose.chain.chain import Chain
 from interpose.contracts.errors import MisuseError
-from interpose.contracts.tools import Arguments, CallNext, CallNextAsync, Flow, FlowMiddleware, ToolMiddleware
+from interpose.contracts.tools import (
+    Arguments,
+    CallNext,
+    CallNextAsync,
+    Flow,
+    FlowMiddleware,
+    ListTools,
+    ToolMiddleware,
+)
 
 
 class Passing(FlowMiddleware):
@@ -102,3 +110,166 @@ def test_a_list_is_checked_when_it_is_made() -> None:
     sync: Any = "sync"
     with pytest.raises(ValueError, match="serves='sync': expected 'both' or 'async'"):
         Chain(serves=sync)
+
+
+class Mistyped(ToolMiddleware):
+    """Means to be a hook."""
+
+    def on_execute_tools(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+        """Nobody calls it."""
+
+
+class Empty(FlowMiddleware):
+    """Has no flow."""
+
+    def flows(self, tool_name: str, arguments: Arguments) -> Flow:
+        """Nobody calls it."""
+        return (yield tool_name, arguments)
+
+
+class Yielding(ToolMiddleware):
+    """A flow under the name of a hook."""
+
+    def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+        """Never runs."""
+        yield tool_name, arguments
+
+
+class YieldingAsync(ToolMiddleware):
+    """The same, async."""
+
+    async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+        """Never runs."""
+        yield tool_name, arguments
+
+
+class YieldingTools(ToolMiddleware):
+    """A list of tools, one by one."""
+
+    def on_list_tools(self, call_next: ListTools) -> Any:
+        """Never runs."""
+        yield from call_next()
+
+
+class LaterTools(ToolMiddleware):
+    """A list of tools, later."""
+
+    on_list_tools: Any = NotAwaiting.on_execute_tool_async
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            Mistyped(),
+            r"^Mistyped overrides none of the hooks .*`on_execute_tool` or `on_execute_tool_async` or `on_list",
+        ),
+        (Empty(), "^Empty overrides none of the hooks and would do nothing: write `flow`"),
+        (Yielding(), r"^Yielding.on_execute_tool has a yield and would never run: write it as `flow` of a FlowMiddl"),
+        (YieldingAsync(), r"^YieldingAsync.on_execute_tool_async has a yield and would never run"),
+        (YieldingTools(), r"^YieldingTools.on_list_tools has a yield"),
+        (LaterTools(), r"^LaterTools.on_list_tools is a coroutine function: write it as a plain `def`"),
+    ],
+)
+def test_what_would_never_run_is_refused_when_added(wrong: ToolMiddleware, said: str) -> None:
+    """By its class, with what to write; also in a list that serves async only."""
+    for serves in ("both", "async"):
+        with pytest.raises(TypeError, match=said):
+            Chain([wrong], serves=serves)
+
+
+def test_one_hook_is_enough() -> None:
+    """Any of them, and of a flow either the flow or a method; the two passing classes themselves pass."""
+
+    class Listing(ToolMiddleware):
+        """Only lists."""
+
+        def on_list_tools(self, call_next: ListTools) -> Any:
+            """As they are."""
+            return call_next()
+
+    class Written(FlowMiddleware):
+        """A flow by descent only."""
+
+        def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+            """Through."""
+            return call_next(tool_name, arguments)
+
+    chain = Chain([Listing(), Written(), Passing(), ToolMiddleware(), FlowMiddleware()])
+    assert chain.call("t", {}, done) == "done"
+
+
+def test_a_task_in_place_of_a_result_is_a_forgotten_await() -> None:
+    """It is ended, and who returned it is named."""
+    begun: list[asyncio.Task[Any]] = []
+
+    class Starting(ToolMiddleware):
+        """Starts the rest and does not wait."""
+
+        async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+            """A task."""
+            begun.append(asyncio.ensure_future(call_next(tool_name, arguments)))
+            return begun[0]
+
+    async def work() -> None:
+        with pytest.raises(MisuseError, match=r"^Starting returned a Task in place of a result: `await call_next"):
+            await Chain([Passing(), Starting()], serves="async").call_async("t", {}, done_async)
+        await asyncio.wait(begun)
+        assert begun[0].cancelled()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+def test_a_tool_of_the_other_kind_is_told_apart(layers: int) -> None:
+    """Sync calls are for plain functions and async ones for coroutine functions; the error says which to use."""
+    chain = Chain([Passing() for _ in range(layers)])
+    wrong: Any = done_async
+    with pytest.raises(
+        MisuseError, match=r"^t came back with a coroutine \(done_async\).*`await chain.call_async\(…\)`"
+    ):
+        chain.call("t", {}, wrong)
+    plain: Any = done
+    with pytest.raises(
+        MisuseError, match=r"^t returned a str that cannot be awaited: `call_async` takes an `async def`"
+    ):
+        asyncio.run(chain.call_async("t", {}, plain))
+
+
+def test_who_fails_at_the_list_of_tools_is_named() -> None:
+    """Once, as the one who raised it."""
+
+    class Failing(ToolMiddleware):
+        """Cannot say."""
+
+        def on_list_tools(self, call_next: ListTools) -> Any:
+            """Raises."""
+            raise LookupError("gone")
+
+    class Around(ToolMiddleware):
+        """Lets it through."""
+
+        def on_list_tools(self, call_next: ListTools) -> Any:
+            """As they are."""
+            return call_next()
+
+    with pytest.raises(LookupError) as caught:
+        Chain([Around(), Failing()]).list_tools(list)
+    assert caught.value.__notes__ == ["raised by Failing.on_list_tools"]
+
+
+def test_a_kept_list_of_tools_is_over_with_its_hook() -> None:
+    """Called later it raises, and names who kept it."""
+    kept: list[ListTools] = []
+
+    class Keeping(ToolMiddleware):
+        """Keeps it."""
+
+        def on_list_tools(self, call_next: ListTools) -> Any:
+            """As they are."""
+            kept.append(call_next)
+            return call_next()
+
+    assert Chain([Keeping()]).list_tools(list) == []
+    with pytest.raises(MisuseError, match=r"^Keeping.on_list_tools used its call_next after it had returned"):
+        kept[0]()

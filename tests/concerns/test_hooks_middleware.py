@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import threading
+from collections import UserDict
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -206,3 +208,29 @@ def test_one_instance_serves_many_threads_while_it_changes() -> None:
     seen.clear()
     chain.call("t", {}, Tool())
     assert sorted(seen) == list(range(32))
+
+
+@dataclass
+class Note:
+    """Data of an application's own."""
+
+    text: str
+
+
+@both
+def test_an_observer_that_edits_data_changes_nothing(run: Run) -> None:
+    """Neither what the tool and the next observer get, nor the result; whatever kind of data it is."""
+    seen: list[Any] = []
+
+    def editing(tool_name: str, arguments: dict[str, Any], *result: Any) -> None:
+        seen.append((arguments["note"].text, *(each.text for each in result)))
+        for note in (arguments["note"], *result):
+            note.text = "spoilt"
+        arguments["user"]["a"].append(2)
+
+    tool = Tool(result=Note("result"))
+    hooks = HooksMiddleware(pre=[editing, editing], post=[editing, editing], on_hook_error="raise")
+    result = run([hooks], tool, {"note": Note("mine"), "user": UserDict(a=[1])})
+    assert seen == [("mine",), ("mine",), ("mine", "result"), ("mine", "result")]
+    assert result == Note("result")
+    assert tool.runs == [("t", {"note": Note("mine"), "user": UserDict(a=[1])})]

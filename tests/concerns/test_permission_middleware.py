@@ -4,6 +4,8 @@ import asyncio
 import contextvars
 import json
 import threading
+from collections import UserDict
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -306,3 +308,32 @@ def test_silence_denies(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     assert "permission_denied" in denied
     assert tool.runs == []
     assert "nobody answered within 2 s whether t may run: denied" in caplog.text
+
+
+@dataclass
+class Note:
+    """Data of an application's own, which says nothing of itself."""
+
+    text: str
+
+    __repr__ = object.__repr__
+
+
+@both
+def test_data_that_was_asked_about_is_what_runs(run: Run) -> None:
+    """A handler that edits what it is shown edits a copy, whatever it is; nobody is asked twice about a copy."""
+    tool, asked = Tool(), list[str]()
+
+    def editing(tool_name: str, arguments: dict[str, Any]) -> bool:
+        asked.append(tool_name)
+        arguments["note"].text = "other"
+        arguments["deep"]["user"]["a"].append(2)
+        arguments["tags"].add("other")
+        return True
+
+    given = {"note": Note("mine"), "deep": {"user": UserDict(a=[1])}, "tags": {"a"}}
+    run([PermissionMiddleware(consent=editing), PermissionMiddleware(consent=editing)], tool, given)
+    assert asked == ["t"]
+    (_, got) = tool.runs[0]
+    assert (got["note"].text, got["deep"]["user"], got["tags"]) == ("mine", UserDict(a=[1]), {"a"})
+    assert type(got["deep"]["user"]) is UserDict

@@ -1,10 +1,16 @@
-"""A Python call as named arguments, and back."""
+"""A Python call as named arguments, and back.
+
+Knows: parameters, and that what is judged is a snapshot while the caller's own objects run. Does not know: policies.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from interpose.contracts.arguments import snapshot
+from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.tools import Arguments, Call
 
 
 class Binding:
@@ -12,6 +18,7 @@ class Binding:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         """Raises MisuseError when `function` is not callable or has no signature that can be read."""
+        self.function = function
         try:
             self._signature = inspect.signature(function)
         except (TypeError, ValueError) as error:
@@ -31,6 +38,11 @@ class Binding:
                 case _:
                     named[name] = value
         return named
+
+    def run(self, arguments: Mapping[str, Any]) -> Any:
+        """What the callable gives for these; raises what it raises, and what `call` does."""
+        positional, named = self.call(arguments)
+        return self.function(*positional, **named)
 
     def call(self, arguments: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments that say the same; raises TypeError for a name the callable has not."""
@@ -53,3 +65,41 @@ class Binding:
         if left and not spread:
             raise TypeError(f"unexpected arguments after the policy's change: {', '.join(sorted(left))}")
         return tuple(args), kwargs | left
+
+
+class CallJudged:
+    """One call of a bound function, as the `call_next` of the one who judges it; belongs to that call alone.
+
+    Attributes:
+        call: what the one who judges keeps.
+        arguments: what is judged: read-only, and apart from the caller's objects.
+    """
+
+    def __init__(self, binding: Binding, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raises TypeError as the call would, MisuseError for arguments that hold themselves."""
+        self.call = Call("")
+        self._binding = binding
+        self._args = args
+        self._kwargs = kwargs
+        self._given = binding.arguments(args, kwargs)
+        self.arguments: Arguments = snapshot(self._given, "the caller")
+
+    def __call__(self, tool_name: str, arguments: Arguments) -> Any:
+        """Runs the function as it was called, or with what was patched; of a coroutine function it gives the coroutine.
+
+        Raises MisuseError when the caller's objects have changed since they were judged.
+        """
+        if self.arguments != self._given:
+            raise MisuseError(f"{tool_name} did not run: its arguments were changed while they were being judged")
+        if arguments is self.arguments:
+            return self._binding.function(*self._args, **self._kwargs)
+        return self._binding.run({name: self._final(name, value) for name, value in arguments.items()})
+
+    def _final(self, name: str, patched: Any) -> Any:
+        """The caller's own where the patch says the same."""
+        if name not in self._given or call_digest(name, {name: patched}) != call_digest(name, self._seen(name)):
+            return patched
+        return self._given[name]
+
+    def _seen(self, name: str) -> dict[str, Any]:
+        return {name: self.arguments[name]}

@@ -13,11 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, Self, TypeVar, cast
 
-from interpose.assembly.binding import Binding
+from interpose.assembly.binding import Binding, CallJudged
 from interpose.assembly.folders import Folders, canonical_root, user_folders
 from interpose.assembly.handlers import project_fault
 from interpose.assembly.runtime import Runtime
-from interpose.chain.chain import Chain
 from interpose.concerns.policy.middleware import PolicyMiddleware
 from interpose.contracts.errors import ConfigError, InterposeError, MisuseError, Refused
 from interpose.contracts.handlers import ShapeHandler
@@ -128,9 +127,14 @@ def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None 
     """`function` behind the policy: a call that is refused raises Refused and does not run.
 
     `tool` is the name that rules know it by (default: the function's own name); name it `shell`, `read`, `write`, ...
-    to have it judged as those. Arguments are judged by their parameter names, defaults included. A coroutine function
-    stays one. The result is judged on its way back: an annotation is added to a text, and a withheld result raises
-    Refused. Raises MisuseError when `function` has no signature that can be read.
+    to have it judged as those. Arguments are judged by their parameter names, defaults included. What is judged is a
+    snapshot that no handler can change, and the function gets the caller's very objects: also a list that it is to
+    fill, and a dict of a class of its own. Where a handler patches the call, each argument that the patch changes is
+    the patch's, and the others stay the caller's. A coroutine function stays one. The result is judged on its way back:
+    an annotation is added to a text, and a withheld result raises Refused.
+
+    The function may be called by any thread. Raises MisuseError when `function` has no signature that can be read; the
+    function raises it for arguments that hold themselves, or that somebody changes while they are being judged.
     """
     if not isinstance(policy, LoadedPolicy):
         raise MisuseError(f"policy must be what interpose.load_policy() gives, not {policy!r}")
@@ -138,27 +142,21 @@ def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None 
         raise MisuseError(f"tool must be a name such as 'shell', not {tool!r}")
     binding = Binding(function)
     name = tool or str(getattr(function, "__name__", type(function).__name__))
-    chain = Chain([PolicyMiddleware(policy.policy, context=policy.context, refused=_raise_refused)])
+    middleware = PolicyMiddleware(policy.policy, context=policy.context, refused=_raise_refused)
 
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def protected_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-            async def terminal(_name: str, arguments: dict[str, Any]) -> Any:
-                positional, named = binding.call(arguments)
-                return await function(*positional, **named)
-
-            return await chain.call_async(name, binding.arguments(args, kwargs), terminal)
+            judged = CallJudged(binding, args, kwargs)
+            return await middleware.on_execute_tool_async(name, judged.arguments, judged)
 
         return cast("Callable[P, R]", protected_async)
 
     @functools.wraps(function)
     def protected(*args: P.args, **kwargs: P.kwargs) -> R:
-        def terminal(_name: str, arguments: dict[str, Any]) -> Any:
-            positional, named = binding.call(arguments)
-            return cast("Callable[..., Any]", function)(*positional, **named)
-
-        return cast("R", chain.call(name, binding.arguments(args, kwargs), terminal))
+        judged = CallJudged(binding, args, kwargs)
+        return cast("R", middleware.on_execute_tool(name, judged.arguments, judged))
 
     return protected
 

@@ -13,9 +13,25 @@ from interpose.chain.layers import HookAsync, Layers, compiled, in_thread, run, 
 from interpose.chain.order import Entry, Order, OrderProblem, resolve
 from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
-from interpose.contracts.tools import Arguments, Call, ExecuteTool, ExecuteToolAsync, Linked, ListTools, ToolMiddleware
+from interpose.contracts.tools import (
+    Arguments,
+    Call,
+    ExecuteTool,
+    ExecuteToolAsync,
+    FlowMiddleware,
+    Linked,
+    ListTools,
+    ToolMiddleware,
+)
 
 Serves: TypeAlias = Literal["both", "async"]
+
+_HOOKS = {
+    "on_execute_tool": (ToolMiddleware.on_execute_tool, FlowMiddleware.on_execute_tool),
+    "on_execute_tool_async": (ToolMiddleware.on_execute_tool_async, FlowMiddleware.on_execute_tool_async),
+    "on_list_tools": (ToolMiddleware.on_list_tools,),
+}
+"""The hooks, each with those that are inherited and pass through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +92,8 @@ class Chain:
         """Runs `terminal` inside the list; returns what the outermost returns and raises what it raises.
 
         Layers get `arguments` read-only: a dict whose mutators raise MisuseError, as do those of what is in it. The
-        terminal gets plain ones of its own. Raises MisuseError on a chain that serves async only.
+        terminal gets plain ones of its own. Raises MisuseError on a chain that serves async only, and for an async
+        `terminal`.
         """
         layers = self._published.layers
         if layers is None:
@@ -86,7 +103,10 @@ class Chain:
     async def call_async(
         self, tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call | None = None
     ) -> Any:
-        """As `call`, from an event loop; a middleware with the sync method alone runs in a thread of its own."""
+        """As `call`, from an event loop; a middleware with the sync method alone runs in a thread of its own.
+
+        Raises MisuseError when what `terminal` returns cannot be awaited.
+        """
         layers = self._published.layers_async
         return await run_async(layers, tool_name, arguments, terminal, Call("") if call is None else call)
 
@@ -116,11 +136,26 @@ class Chain:
 
 
 def _listing(middleware: ToolMiddleware, inner: ListTools) -> ListTools:
+    name = f"{type(middleware).__name__}.on_list_tools"
+
     def listing() -> Sequence[Tool]:
-        answer: Any = middleware.on_list_tools(inner)
+        over = False
+
+        def call_next() -> Sequence[Tool]:
+            if over:
+                raise MisuseError(f"{name} used its call_next after it had returned: it answers at once")
+            return inner()
+
+        try:
+            answer: Any = middleware.on_list_tools(call_next)
+        except Exception as error:
+            if not getattr(error, "__notes__", ()):
+                error.add_note(f"raised by {name}")
+            raise
+        finally:
+            over = True
         if not isinstance(answer, Sequence) or not all(isinstance(tool, Tool) for tool in answer):
-            name, kind = type(middleware).__name__, type(answer).__name__
-            raise MisuseError(f"{name}.on_list_tools returned {kind}: expected a sequence of Tool values")
+            raise MisuseError(f"{name} returned {type(answer).__name__}: expected a sequence of Tool values")
         return answer
 
     return listing
@@ -168,13 +203,38 @@ def _check(middleware: ToolMiddleware, serves: Serves) -> None:
     if isinstance(middleware, type) or not (has_sync or has_async or isinstance(middleware, ToolMiddleware)):
         what = f"the class {middleware.__name__}" if isinstance(middleware, type) else repr(middleware)
         raise TypeError(f"{what} is no middleware: expected an object with on_execute_tool(name, arguments, call_next)")
-    if has_sync and inspect.iscoroutinefunction(middleware.on_execute_tool):
-        raise TypeError(f"{name}.on_execute_tool is a coroutine function: call it on_execute_tool_async")
+    if not _does_something(middleware):
+        raise TypeError(
+            f"{name} overrides none of the hooks and would do nothing: write "
+            + ("`flow`" if isinstance(middleware, FlowMiddleware) else " or ".join(f"`{hook}`" for hook in _HOOKS))
+        )
+    for hook in _HOOKS:
+        _check_kind(name, hook, getattr(middleware, hook, None))
     if has_async and not has_sync and serves == "both":
         raise TypeError(
             f"{name} has only on_execute_tool_async and would be skipped by sync calls: "
             'give it on_execute_tool too, or make the list Chain(..., serves="async")'
         )
+
+
+def _does_something(middleware: ToolMiddleware) -> bool:
+    """Whether it overrides a hook; the two classes that pass everything through are taken at their word."""
+    if type(middleware) in (ToolMiddleware, FlowMiddleware):
+        return True
+    if isinstance(middleware, FlowMiddleware) and _is_own(middleware.flow, FlowMiddleware.flow):
+        return True
+    return any(_is_own(getattr(middleware, hook, None), *given) for hook, given in _HOOKS.items())
+
+
+def _check_kind(name: str, hook: str, method: Any) -> None:
+    if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+        raise TypeError(
+            f"{name}.{hook} has a yield and would never run: write it as `flow` of a FlowMiddleware, "
+            "or call on by `call_next`"
+        )
+    if inspect.iscoroutinefunction(method) and hook != "on_execute_tool_async":
+        instead = "call it on_execute_tool_async" if hook == "on_execute_tool" else "write it as a plain `def`"
+        raise TypeError(f"{name}.{hook} is a coroutine function: {instead}")
 
 
 def _hook_async(middleware: ToolMiddleware) -> HookAsync:
@@ -196,6 +256,6 @@ def _has_list(middleware: object) -> bool:
     return _is_own(getattr(middleware, "on_list_tools", None), ToolMiddleware.on_list_tools)
 
 
-def _is_own(method: object, inherited: object) -> bool:
-    """Whether the method is there and is not the pass-through of `ToolMiddleware`."""
-    return callable(method) and getattr(method, "__func__", method) is not inherited
+def _is_own(method: object, *inherited: object) -> bool:
+    """Whether the method is there and is none of those that pass through."""
+    return callable(method) and getattr(method, "__func__", method) not in inherited

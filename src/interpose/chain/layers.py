@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from types import CoroutineType, TracebackType
 from typing import Any, NoReturn, TypeAlias
 
-from interpose.chain.arguments import ReadOnlyDict, owned, read_only
+from interpose.contracts.arguments import READ_ONLY, ReadOnlyDict, copied, owned, read_only
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.tools import Arguments, Call, CallNextAsync, ExecuteTool, ExecuteToolAsync
 
@@ -28,6 +28,10 @@ Hook: TypeAlias = Callable[[str, Arguments, Any], Any]
 HookAsync: TypeAlias = Callable[[str, Arguments, Any], Awaitable[Any]]
 Layers: TypeAlias = tuple[Any, Any]
 """A hook and the layers inside of it. Inside of the last hook are the names of all, outermost first, and None."""
+_PENDING = frozenset({CoroutineType, asyncio.Task, asyncio.Future})
+"""What a forgotten `await` leaves; types that are looked up, since each layer of each call asks."""
+_NO_RESULTS = READ_ONLY | _PENDING
+"""What may not leave a list as its result."""
 Opened: TypeAlias = list[Any]
 """What a `call_next` is bound to: the layers that it enters, and what binds the `call_next` of the hook found there.
 When the hook that it was given to is over, the second is `_late`, and nothing can be bound any more."""
@@ -45,7 +49,7 @@ def compiled(layers: Iterable[tuple[str, Hook]]) -> Layers:
 def run(layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call) -> Any:
     """Runs `terminal` inside the compiled layers; returns and raises what the outermost layer does."""
     if layers[1] is None:
-        return terminal(tool_name, owned(arguments, "the caller"))
+        return _result(tool_name, terminal(tool_name, owned(arguments, "the caller")))
 
     called, given = tool_name, read_only(arguments, "the caller")
 
@@ -59,12 +63,13 @@ def run(layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteT
         try:
             return hook(tool_name, arguments, bind(opening))
         except StopIteration as error:
-            raise RuntimeError(f"{_name(opened[0])} raised {error!r}") from error
+            raise RuntimeError(f"{_stopping(opened[0], error)} raised {error!r}") from error
         finally:
             opening[1] = _late  # the hook is over, and so is its call_next
 
     call_next.__dict__ = {"call": call}
-    return call_next([layers, call_next.__get__], called, given)
+    answer = call_next([layers, call_next.__get__], called, given)
+    return _result(called, answer) if type(answer) in _NO_RESULTS else answer
 
 
 async def run_async(
@@ -72,7 +77,7 @@ async def run_async(
 ) -> Any:
     """As `run`, awaited."""
     if layers[1] is None:
-        return await terminal(tool_name, owned(arguments, "the caller"))
+        return _result(tool_name, await _awaitable(tool_name, terminal(tool_name, owned(arguments, "the caller"))))
 
     called, given = tool_name, read_only(arguments, "the caller")
 
@@ -81,16 +86,17 @@ async def run_async(
             arguments = _passed_on(opened[0], tool_name, arguments)
         (hook, inside), bind = opened
         if inside is None:
-            return await _reached(opened, terminal, tool_name, arguments)
+            return await _awaitable(tool_name, _reached(opened, terminal, tool_name, arguments))
         opening = [inside, bind]
         try:
             answer = await hook(tool_name, arguments, bind(opening))
-            return _not_awaitable(_name(opened[0]), answer) if type(answer) is CoroutineType else answer
+            return _not_a_result(_name(opened[0]), answer) if type(answer) in _PENDING else answer
         finally:
             opening[1] = _late  # the hook is over, and so is its call_next
 
     call_next.__dict__ = {"call": call}
-    return await call_next([layers, call_next.__get__], called, given)
+    answer = await call_next([layers, call_next.__get__], called, given)
+    return _result(called, answer) if type(answer) in _NO_RESULTS else answer
 
 
 def innermost(error: BaseException) -> str | None:
@@ -157,6 +163,16 @@ def _reached(opened: Opened, terminal: Callable[[str, dict[str, Any]], Any], too
     return terminal(tool_name, owned(arguments, "the list"))
 
 
+def _awaitable(tool_name: str, answer: Any) -> Awaitable[Any]:
+    if type(answer) is CoroutineType or hasattr(answer, "__await__"):
+        awaited: Awaitable[Any] = answer
+        return awaited
+    raise MisuseError(
+        f"{tool_name} returned a {type(answer).__name__} that cannot be awaited: `call_async` takes an `async def`, "
+        "and `call` a plain function"
+    )
+
+
 def _late(opening: Opened) -> NoReturn:
     """In place of what binds a `call_next`: the hook that would get it is not to run."""
     raise MisuseError(_too_late(_name(opening[0], outwards=2)))
@@ -172,6 +188,14 @@ def _name(layers: Layers, *, outwards: int = 0) -> str | None:
     return names[-steps] if 0 < steps <= len(names) else None
 
 
+def _stopping(layers: Layers, error: StopIteration) -> str | None:
+    """Who raised it: the layer around these, or the tool, whose exception that layer let through."""
+    step: TracebackType | None = error.__traceback__
+    while step is not None and not _is_of(step, "_reached"):
+        step = step.tb_next
+    return _name(layers) if step is None else "the tool"
+
+
 def _is_of(step: TracebackType | None, function: str) -> bool:
     """Whether the traceback goes through this function of ours here."""
     if step is None:
@@ -185,12 +209,32 @@ def _too_late(name: str | None) -> str:
     return f"{name} used its call_next after it had returned: a call_next ends with the hook that it was given to"
 
 
-def _not_awaitable(name: str | None, answer: CoroutineType[Any, Any, Any]) -> NoReturn:
-    inner = answer.__qualname__
-    answer.close()  # else Python warns that nobody awaited it
+def _not_a_result(name: str | None, answer: Any) -> NoReturn:
     raise MisuseError(
-        f"{name or 'the tool'} returned a coroutine ({inner}) in place of a result: `await call_next(…)` gives one"
+        f"{name or 'the tool'} returned a {_given_up(answer)} in place of a result: `await call_next(…)` gives one"
     )
+
+
+def _result(tool_name: str, answer: Any) -> Any:
+    """The answer of a list for its caller: arguments that are handed back become plain."""
+    kind = type(answer)
+    if kind in READ_ONLY:
+        return copied(answer)
+    if kind in _PENDING:
+        raise MisuseError(
+            f"{tool_name} came back with a {_given_up(answer)} in place of a result: "
+            "an async tool is called by `await chain.call_async(…)`"
+        )
+    return answer
+
+
+def _given_up(answer: Any) -> str:
+    """What it is; it will not run any more, and nobody is warned that it was not awaited."""
+    if type(answer) is CoroutineType:
+        answer.close()
+        return f"coroutine ({answer.__qualname__})"
+    answer.cancel()
+    return type(answer).__name__
 
 
 def _start(hook: Hook, tool_name: str, arguments: Arguments, call_next: Callable[[str, Arguments], Any]) -> Future[Any]:

@@ -14,7 +14,7 @@ from interpose.contracts.errors import MisuseError
 from interpose.contracts.flows import no_call, plain_answer
 
 Arguments: TypeAlias = Mapping[str, Any]
-"""Read-only for a middleware, all the way down: to change a call, pass on `{**arguments, "x": 1}`."""
+"""Read-only for a middleware, see `contracts.arguments`: to change a call, pass on `{**arguments, "x": 1}`."""
 ExecuteTool: TypeAlias = Callable[[str, dict[str, Any]], Any]
 ExecuteToolAsync: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Any]]
 ListTools: TypeAlias = Callable[[], Sequence[Tool]]

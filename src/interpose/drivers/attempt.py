@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
 
-from interpose.chain.arguments import owned
+from interpose.contracts.arguments import owned
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import MisuseError, UnknownToolError
 from interpose.contracts.tools import Call, LateJudge, Withheld

@@ -6,6 +6,7 @@ Knows: who has a list and who has none. Does not know: orchestrators, names, lab
 from collections.abc import Sequence
 from typing import Any
 
+from interpose.contracts.arguments import owned
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.tools import Arguments, Call, SupportsToolMiddleware
 from interpose.drivers.driver import BaseDriver, listed_tools
@@ -30,7 +31,7 @@ def invoke(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call: Ca
         return driver.invoke_tool(tool_name, arguments, call=call)
     if isinstance(driver, SupportsToolMiddleware):
         return driver.invoke_tool(tool_name, arguments)
-    return driver.execute_tool(tool_name, dict(arguments))
+    return driver.execute_tool(tool_name, owned(arguments, "the caller"))
 
 
 async def invoke_async(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call: Call | None = None) -> Any:
@@ -39,4 +40,4 @@ async def invoke_async(driver: ToolDriver, tool_name: str, arguments: Arguments,
         return await driver.invoke_tool_async(tool_name, arguments, call=call)
     if isinstance(driver, SupportsToolMiddleware):
         return await driver.invoke_tool_async(tool_name, arguments)
-    return await driver.execute_tool_async(tool_name, dict(arguments))
+    return await driver.execute_tool_async(tool_name, owned(arguments, "the caller"))

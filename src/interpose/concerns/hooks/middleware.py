@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from interpose.concerns.hooks.contract import FailureHook, OnHookError, PostHook, PreHook, SupportsHooks
+from interpose.contracts.arguments import copied, owned
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.tools import Arguments, Flow, FlowMiddleware
 
@@ -22,8 +23,9 @@ class HooksMiddleware(FlowMiddleware, SupportsHooks):
     """Calls observers before a tool runs, after it returned, and when it raised.
 
     Observers of a phase are called in list order, each with its own copy of the arguments and the result (dicts,
-    lists, tuples and sets all the way down; other objects are shared). What they return is ignored. They are called in
-    the thread of the call, in an async list on its event loop, so they should be quick.
+    lists, tuples, sets and other data all the way down; what is no data, such as a connection, is shared). What they
+    return is ignored. They are called in the thread of the call, in an async list on its event loop, so they should be
+    quick.
 
     An observer that raises is logged and the next one is called: `on_hook_error="log"`. With "raise" a raising `pre`
     hook stops the call before the tool runs, and a raising `post` hook makes a failure of a result; neither reaches
@@ -120,26 +122,12 @@ class _Hooks(Generic[_Hook]):
     def tell(self, tool_name: str, arguments: Arguments, *outcome: Any, raises: bool) -> None:
         for hook in self._hooks:
             try:
-                hook(tool_name, _own(arguments), *map(_copied, outcome))
+                hook(tool_name, owned(arguments, "the list"), *map(copied, outcome))
             except Exception as error:
                 if raises:
                     error.add_note(f"raised by the {self._phase} hook {_name(hook)} at {tool_name}")
                     raise
                 _log.exception("the %s hook %s failed at %s; the call goes on", self._phase, _name(hook), tool_name)
-
-
-def _own(arguments: Arguments) -> dict[str, Any]:
-    return {name: _copied(value) for name, value in arguments.items()}
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    if type(value) is tuple:
-        return tuple(_copied(item) for item in value)
-    return set(value) if type(value) is set else value
 
 
 def _name(hook: object) -> str:

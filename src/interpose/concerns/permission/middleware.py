@@ -5,12 +5,13 @@ Knows: what counts as a yes, and that it holds for one digest. Does not know: wh
 
 import json
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from interpose.concerns.permission.asking import Question, asked, asked_async, handler_name
 from interpose.concerns.permission.contract import ConsentError, ConsentHandler, SupportsConsent
+from interpose.contracts.arguments import owned
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, LateJudge, ToolMiddleware, Withheld
@@ -82,7 +83,7 @@ class PermissionMiddleware(ToolMiddleware, SupportsConsent):
                 "PermissionMiddleware(consent=…) or set_consent_handler(…)",
             )
 
-        final = _own(arguments)
+        final = owned(arguments, "the list")
         denial = yield from _consented(handler, tool_name, final, call)
         if denial is not None:
             return denial
@@ -160,7 +161,7 @@ def _consented(handler: ConsentHandler, tool_name: str, arguments: Arguments, ca
         return None
 
     try:
-        answer = yield Question(handler, tool_name, _own(arguments))
+        answer = yield Question(handler, tool_name, owned(arguments, "the list"))
     except ConfigError:
         raise
     except Exception as error:
@@ -201,12 +202,3 @@ def _bind(handler: ConsentHandler, digest: str, call: Call) -> None:
 
 def _withheld(denial: str | None) -> Withheld | None:
     return None if denial is None else Withheld(denial)
-
-
-def _own(value: Any) -> Any:
-    """Plain and its own all the way down, so that what was asked about is what runs."""
-    if isinstance(value, Mapping):
-        return {key: _own(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_own(item) for item in value]
-    return tuple(_own(item) for item in value) if type(value) is tuple else value

@@ -1,0 +1,130 @@
+"""assembly.protection: what a protected function is called with."""
+
+import asyncio
+import threading
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpose.assembly.folders import Folders
+from interpose.assembly.protection import load_policy_from, protect
+from interpose.contracts.decisions import Patch
+from interpose.contracts.errors import MisuseError
+from interpose.contracts.stages import ToolCall
+from interpose.stages.front import on
+
+
+class Context(dict[str, Any]):
+    """A dict of an application's own class."""
+
+
+def collect(source: str, into: list[str], context: Context, counts: Counter[str], *rest: Any, **more: Any) -> Any:
+    """Fills what it is given."""
+    into.append(source)
+    context["source"] = source
+    counts[source] += 1
+    return (into, context, counts, rest, more)
+
+
+def test_a_function_gets_the_callers_very_objects(folders: Folders, tmp_path: Path) -> None:
+    """A list to be filled is filled, a class of dict stays one, sync and async; so it is with defaults."""
+    kept: list[str] = []
+
+    def keeping(source: str, into: list[str] = kept) -> None:
+        into.append(source)
+
+    async def collect_async(*args: Any, **kwargs: Any) -> Any:
+        return collect(*args, **kwargs)
+
+    def through_async(*args: Any, **kwargs: Any) -> Any:
+        return asyncio.run(protect(collect_async, policy=policy)(*args, **kwargs))
+
+    with load_policy_from(folders, tmp_path) as policy:
+        for run in (protect(collect, policy=policy), through_async):
+            into, context, counts, late = list[str](), Context(), Counter[str](), defaultdict[str, Any](list)
+            got = run("a", into, context, counts, late, option=late)
+            assert (into, context, counts) == (["a"], {"source": "a"}, {"a": 1})
+            assert all(one is other for one, other in zip(got[:3], (into, context, counts), strict=True))
+            assert got[3][0] is got[4]["option"] is late
+        protect(keeping, policy=policy)("b")
+        assert kept == ["b"]
+
+
+def test_what_a_patch_leaves_alone_stays_the_callers(folders: Folders, tmp_path: Path) -> None:
+    """The patched argument is the patch's, each other one the very object that was passed."""
+
+    @on("tool.call", tools="collect")
+    def safer(call: ToolCall) -> Patch:
+        return Patch({**call.arguments, "source": "safe", "extra": [1]})
+
+    with load_policy_from(folders, tmp_path, handlers=[safer]) as policy:
+        into, context, pair = list[str](), Context(), (1, [2])
+        got = protect(collect, policy=policy)("a", into, context, Counter(), pair)
+        assert into == ["safe"]
+        assert got[1] is context
+        assert got[3][0] is pair
+        assert got[4] == {"extra": [1]}
+
+
+def test_a_patch_to_an_equal_value_of_another_type_counts(folders: Folders, tmp_path: Path) -> None:
+    """1 and True are equal in Python, and not the same argument."""
+
+    @on("tool.call", tools="shown")
+    def truth(call: ToolCall) -> Patch:
+        return Patch({"value": True, "why": "patched"})
+
+    def shown(value: object, why: str) -> str:
+        return f"{value!r} {why}"
+
+    with load_policy_from(folders, tmp_path, handlers=[truth]) as policy:
+        assert protect(shown, policy=policy)(1, "") == "True patched"
+
+
+def test_a_handler_cannot_change_what_runs(folders: Folders, tmp_path: Path) -> None:
+    """It sees a snapshot; its edit fails and the caller's objects are as they were."""
+    seen: list[str] = []
+
+    @on("tool.call", tools="collect")
+    def editing(call: ToolCall) -> None:
+        arguments: Any = call.arguments
+        for change, value in ((arguments["into"].append, "x"), (arguments["tags"].add, "x")):
+            try:
+                change(value)
+            except (TypeError, MisuseError) as error:
+                seen.append(type(error).__name__)
+
+    with load_policy_from(folders, tmp_path, handlers=[editing]) as policy:
+        into, tags = list[str](), {"a"}
+        protect(collect, policy=policy)("a", into, Context(), Counter(), tags=tags)
+    assert (into, tags) == (["a"], {"a"})
+    assert len(seen) == 2
+
+
+def test_what_changes_while_it_is_judged_does_not_run(folders: Folders, tmp_path: Path) -> None:
+    """What was judged is what runs, also when another thread of the program has the list."""
+    into: list[str] = []
+
+    @on("tool.call", tools="collect")
+    def meanwhile(call: ToolCall) -> None:
+        other = threading.Thread(target=into.append, args=["late"])
+        other.start()
+        other.join()
+
+    with (
+        load_policy_from(folders, tmp_path, handlers=[meanwhile]) as policy,
+        pytest.raises(
+            MisuseError, match="collect did not run: its arguments were changed while they were being judged"
+        ),
+    ):
+        protect(collect, policy=policy)("a", into, Context(), Counter())
+    assert into == ["late"]
+
+
+def test_arguments_that_hold_themselves_cannot_be_judged(folders: Folders, tmp_path: Path) -> None:
+    """The caller is told so."""
+    circle: list[Any] = []
+    circle.append(circle)
+    with load_policy_from(folders, tmp_path) as policy, pytest.raises(MisuseError, match="hold themselves"):
+        protect(collect, policy=policy)("a", circle, Context(), Counter())
