@@ -5,7 +5,6 @@ Knows: the events of the API. Does not know: sockets, why a call is refused.
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.anthropic.message import collected, parsed, text_events
@@ -14,7 +13,6 @@ from interpose.gateway.api import (
     HELD_BYTES_MAX,
     Answer,
     Dropped,
-    Onward,
     ProposedCall,
     RefusedCall,
     RoundOver,
@@ -24,10 +22,10 @@ from interpose.gateway.api import (
 )
 from interpose.gateway.bodies import read_in_one_way
 from interpose.gateway.faults import error_event
-from interpose.gateway.transcript import Transcript
+from interpose.gateway.streaming import EventStream, Out, left
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
-from interpose.wire.sse import SseEvent, SseReader, split
+from interpose.wire.sse import SseEvent, split
 from interpose.wire.strictjson import join_pieces, read_arguments
 
 _NATURAL = ("tool_use", "end_turn", "stop_sequence")
@@ -35,8 +33,6 @@ _NATURAL = ("tool_use", "end_turn", "stop_sequence")
 
 _MARKS = (b"tool_use", b"message_delta", b"message_stop", b"\\u")
 """Bytes without which an event cannot matter while no call is held; an escape may hide any of them."""
-
-_Out: TypeAlias = list[bytes]
 
 
 @dataclass(slots=True)
@@ -75,7 +71,7 @@ class _Held:
         return ProposedCall(self.call_id, self.name, arguments or {}, problem)
 
 
-class AnthropicStream:
+class AnthropicStream(EventStream):
     """The port `ReplyStream`. Its calls are judged one by one, as each is complete.
 
     The stop reason is held back until the stream says that it is over, so that a provider which tells it too early
@@ -83,8 +79,7 @@ class AnthropicStream:
     """
 
     def __init__(self) -> None:
-        self._reader = SseReader()
-        self._transcript = Transcript()
+        super().__init__()
         self._held: dict[str, _Held] = {}
         self._closed: set[str] = set()
         self._tail: list[SseEvent] = []
@@ -97,44 +92,12 @@ class AnthropicStream:
         """How many blocks the client has of earlier replies of the model."""
         self._spent = 0
         self._is_over = False
-        self._is_between = False
-        """Whether the former reply is over and the next one has not begun."""
-        self._unread = b""
-        """The last that left without being read."""
         self._newline = b"\n"
-
-    def feed(self, data: bytes) -> Steps:
-        """What `data` makes possible; texts leave within the same call."""
-        self._is_between = False
-        block = self._reader.take(data)
-        self._transcript.add(block)
-        first = _first_mark(block) if self._is_idle else 0
-        if first < 0:
-            if block:
-                self._unread = block
-                yield block
-            return
-
-        plain, events = self._reader.split_from(block, first)
-        out: _Out = [plain] if plain else []
-        for event in events:
-            if self._is_idle and _first_mark(event.raw) < 0:
-                self._unread = event.raw
-                out.append(event.raw)
-                continue
-            yield from self._take(event, out)
-            if self._is_between:
-                break
-        if out:
-            yield b"".join(out)
 
     def finish(self, fault: str | None = None) -> Steps:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
-        out: _Out = []
-        events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
-            self._transcript.add(event.raw)
-            yield from self._take(event, out)
+        out: Out = []
+        yield from self._take_last(fault, out)
 
         if self._held:
             yield from self._drop_held(fault or CUT_SHORT)
@@ -146,11 +109,14 @@ class AnthropicStream:
         if out:
             yield b"".join(out)
 
-    @property
-    def _is_idle(self) -> bool:
-        return not (self._held or self._tail or self._closed or self._before)
+    def _first_mark(self, raw: bytes) -> int:
+        if self._held or self._tail or self._closed or self._before:
+            return 0
+        if raw.find(b"tool_use") < 0 and raw.find(b"message_") < 0 and raw.find(b"\\") < 0:  # quicker than `in`
+            return -1
+        return min((at for mark in _MARKS if (at := raw.find(mark)) >= 0), default=-1)
 
-    def _take(self, event: SseEvent, out: _Out) -> Steps:
+    def _take(self, event: SseEvent, out: Out) -> Steps:
         yield from read_in_one_way(event.data, out)
         data = parsed(event)
         if self._before:
@@ -183,7 +149,7 @@ class AnthropicStream:
             case _:
                 self._pass(event, out)
 
-    def _start(self, event: SseEvent, data: JsonObject, out: _Out) -> Steps:
+    def _start(self, event: SseEvent, data: JsonObject, out: Out) -> Steps:
         calls = _calls_at_start(data)
         self._refused += len(calls)
         for block in calls:
@@ -203,7 +169,7 @@ class AnthropicStream:
         if isinstance(index, int):
             self._last_index = max(self._last_index, index)
 
-    def _pass(self, event: SseEvent, out: _Out) -> None:
+    def _pass(self, event: SseEvent, out: Out) -> None:
         if self._tail:
             self._tail.append(event)
             return
@@ -231,13 +197,11 @@ class AnthropicStream:
             self._closed.add(key)
             yield self._dropped(key, f"it is larger than {HELD_BYTES_MAX} bytes")
 
-    def _complete(self, key: str, event: SseEvent, out: _Out) -> Steps:
+    def _complete(self, key: str, event: SseEvent, out: Out) -> Steps:
         held = self._held.pop(key)
         self._closed.add(key)
         call = held.call()
-        if out:
-            yield b"".join(out)
-            out.clear()
+        yield from left(out)
         verdict = answered((yield call))
         if not verdict.allowed:
             self._refused += 1
@@ -250,7 +214,7 @@ class AnthropicStream:
         self._released += 1
         out += [bytes(held.raw), event.raw] if verdict.arguments is None else _changed(held, verdict.arguments, event)
 
-    def _end(self, event: SseEvent, out: _Out) -> Steps:
+    def _end(self, event: SseEvent, out: Out) -> Steps:
         if not self._held:
             if (yield from self._goes_on(out)):
                 return
@@ -264,34 +228,30 @@ class AnthropicStream:
         self._tail.clear()
         out.append(error_event("anthropic", CUT_SHORT, self._newline))
 
-    def _goes_on(self, out: _Out) -> Generator[Step, Answer, bool]:
+    def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
         """Whether another reply of the model follows in this one; asked before the end leaves."""
-        if out:
-            yield b"".join(out)
-            out.clear()
+        yield from left(out)
         reason = next((said for event in reversed(self._tail) if (said := _stop_reason(event))), None)
         is_last = not self._told or self._told_at >= self._last_index
         is_natural = reason in _NATURAL and is_last and self._refused == len(self._told)
         raw = self._transcript.taken()
-        answer = yield RoundOver(raw, tuple(self._told), self._released, reason, is_natural)
-        if not isinstance(answer, Onward):
-            return False
-        self._begin_next(raw, answer.note, out)
-        return True
+        over = RoundOver(raw, tuple(self._told), self._released, reason, is_natural)
+        answer = yield from self._followed(over)
+        if answer is not None:
+            self._begin_next(raw, answer.note, out)
+        return answer is not None
 
-    def _begin_next(self, raw: bytes, note: str, out: _Out) -> None:
+    def _begin_next(self, raw: bytes, note: str, out: Out) -> None:
         self._spent += sum(_output_tokens(event) for event in self._tail)
         self._before += _blocks_in(raw)
         if note:
             out.append(text_events(self._before, note, self._newline))
             self._before += 1
-        self._reader = SseReader()
         self._closed.clear()
         self._tail = []
         self._told = []
         self._told_at = self._last_index = -1
         self._released = self._refused = 0
-        self._is_between = True
 
     def _drop_held(self, reason: str) -> Generator[Dropped, Answer, None]:
         for key in list(self._held):
@@ -302,19 +262,12 @@ class AnthropicStream:
         self._refused += 1
         return Dropped(held.call_id, held.name, reason)
 
-    def _final_tail(self) -> _Out:
+    def _final_tail(self) -> Out:
         events = [_stop_told(event) for event in self._tail] if self._refused and not self._released else self._tail
         self._tail = []
         if self._spent:
             events = [_with_spent(event, self._spent) for event in events]
         return [event.raw for event in events]
-
-
-def _first_mark(raw: bytes) -> int:
-    """Where the first byte stands that matters, or -1."""
-    if raw.find(b"tool_use") < 0 and raw.find(b"message_") < 0 and raw.find(b"\\") < 0:  # quicker than `in`
-        return -1
-    return min((at for mark in _MARKS if (at := raw.find(mark)) >= 0), default=-1)
 
 
 def _tells_error(block: bytes) -> bool:
@@ -342,14 +295,14 @@ def _emptied(data: JsonObject) -> JsonObject:
     return {**data, "message": {**data["message"], "content": []}}
 
 
-def _refused(held: _Held, line: str, stop: SseEvent) -> _Out:
+def _refused(held: _Held, line: str, stop: SseEvent) -> Out:
     index = parsed(held.start).get("index")
     start = {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
     delta = {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": line}}
     return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw, stop.raw]
 
 
-def _changed(held: _Held, arguments: JsonObject, stop: SseEvent) -> _Out:
+def _changed(held: _Held, arguments: JsonObject, stop: SseEvent) -> Out:
     data = parsed(held.start)
     text = write_json(arguments).decode()
     delta = {
