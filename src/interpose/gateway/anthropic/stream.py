@@ -4,71 +4,31 @@ Knows: the events of the API. Does not know: sockets, why a call is refused.
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
 
 from interpose.contracts.json import Json, JsonObject
-from interpose.gateway.anthropic.message import collected, parsed, text_events
+from interpose.gateway.anthropic.ends import NATURAL, reason_of, spending_told, spent_in, stop_told
+from interpose.gateway.anthropic.held import Held, changed_events, refused_events
+from interpose.gateway.anthropic.message import collected, text_events
 from interpose.gateway.api import (
     CUT_SHORT,
     HELD_BYTES_MAX,
     Answer,
     Dropped,
-    ProposedCall,
     RefusedCall,
     RoundOver,
     Step,
     Steps,
     answered,
 )
-from interpose.gateway.bodies import read_in_one_way
+from interpose.gateway.bodies import object_of, read_in_one_way
 from interpose.gateway.faults import error_event
 from interpose.gateway.streaming import EventStream, Out, left
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, split
-from interpose.wire.strictjson import join_pieces, read_arguments
-
-_NATURAL = ("tool_use", "end_turn", "stop_sequence")
-"""Why a model stops by itself."""
 
 _MARKS = (b"tool_use", b"message_delta", b"message_stop", b"\\u")
 """Bytes without which an event cannot matter while no call is held; an escape may hide any of them."""
-
-
-@dataclass(slots=True)
-class _Held:
-    """A tool_use block on its way in. Bytes are kept as they came, pieces of the input as they were meant."""
-
-    start: SseEvent
-    block: JsonObject
-    raw: bytearray
-    pieces: list[str] = field(default_factory=list)
-    first_delta: SseEvent | None = None
-    is_odd: bool = False
-
-    @property
-    def call_id(self) -> str:
-        return str(self.block.get("id") or "")
-
-    @property
-    def name(self) -> str:
-        return str(self.block.get("name") or "")
-
-    def entry(self, call: ProposedCall) -> Json:
-        """The block as the history has it; None for one whose input cannot be told."""
-        return None if call.problem is not None else {**self.block, "input": call.arguments}
-
-    def call(self) -> ProposedCall:
-        if self.is_odd:
-            return ProposedCall(self.call_id, self.name, {}, "a piece of the input is not a text")
-        text = join_pieces(self.pieces)
-        at_start = self.block.get("input")
-        if at_start and text:
-            return ProposedCall(
-                self.call_id, self.name, {}, "the input came twice, in the start of the block and after"
-            )
-        arguments, problem = read_arguments(write_json(at_start) if at_start else text)
-        return ProposedCall(self.call_id, self.name, arguments or {}, problem)
 
 
 class AnthropicStream(EventStream):
@@ -80,7 +40,7 @@ class AnthropicStream(EventStream):
 
     def __init__(self) -> None:
         super().__init__()
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, Held] = {}
         self._closed: set[str] = set()
         self._tail: list[SseEvent] = []
         self._told: list[RefusedCall] = []
@@ -118,7 +78,7 @@ class AnthropicStream(EventStream):
 
     def _take(self, event: SseEvent, out: Out) -> Steps:
         yield from read_in_one_way(event.data, out)
-        data = parsed(event)
+        data = object_of(event.data)
         if self._before:
             event, data = self._counted_on(event, data)
         key = str(data.get("index"))
@@ -181,7 +141,7 @@ class AnthropicStream(EventStream):
         self._newline = event.newline
         self._closed.discard(key)
         self._note_index(data)
-        self._held[key] = _Held(event, data["content_block"], bytearray(event.raw))
+        self._held[key] = Held(event, data["content_block"], bytearray(event.raw))
 
     def _add(self, key: str, event: SseEvent, data: JsonObject) -> Steps:
         held = self._held[key]
@@ -208,11 +168,15 @@ class AnthropicStream(EventStream):
             line = refused_line(held.name, verdict)
             self._told.append(RefusedCall(call, line, held.entry(call)))
             self._told_at = max(self._told_at, int(key) if key.isdigit() else -1)
-            out += _refused(held, line, event)
+            out += refused_events(held, line, event)
             return
 
         self._released += 1
-        out += [bytes(held.raw), event.raw] if verdict.arguments is None else _changed(held, verdict.arguments, event)
+        out += (
+            [bytes(held.raw), event.raw]
+            if verdict.arguments is None
+            else changed_events(held, verdict.arguments, event)
+        )
 
     def _end(self, event: SseEvent, out: Out) -> Steps:
         if not self._held:
@@ -231,9 +195,9 @@ class AnthropicStream(EventStream):
     def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
         """Whether another reply of the model follows in this one; asked before the end leaves."""
         yield from left(out)
-        reason = next((said for event in reversed(self._tail) if (said := _stop_reason(event))), None)
+        reason = next((said for event in reversed(self._tail) if (said := reason_of(event))), None)
         is_last = not self._told or self._told_at >= self._last_index
-        is_natural = reason in _NATURAL and is_last and self._refused == len(self._told)
+        is_natural = reason in NATURAL and is_last and self._refused == len(self._told)
         raw = self._transcript.taken()
         over = RoundOver(raw, tuple(self._told), self._released, reason, is_natural)
         answer = yield from self._followed(over)
@@ -242,7 +206,7 @@ class AnthropicStream(EventStream):
         return answer is not None
 
     def _begin_next(self, raw: bytes, note: str, out: Out) -> None:
-        self._spent += sum(_output_tokens(event) for event in self._tail)
+        self._spent += sum(spent_in(event) for event in self._tail)
         self._before += _blocks_in(raw)
         if note:
             out.append(text_events(self._before, note, self._newline))
@@ -263,15 +227,15 @@ class AnthropicStream(EventStream):
         return Dropped(held.call_id, held.name, reason)
 
     def _final_tail(self) -> Out:
-        events = [_stop_told(event) for event in self._tail] if self._refused and not self._released else self._tail
+        events = [stop_told(event) for event in self._tail] if self._refused and not self._released else self._tail
         self._tail = []
         if self._spent:
-            events = [_with_spent(event, self._spent) for event in events]
+            events = [spending_told(event, self._spent) for event in events]
         return [event.raw for event in events]
 
 
 def _tells_error(block: bytes) -> bool:
-    return b"error" in block and any(_kind(event, parsed(event)) == "error" for event in split(block))
+    return b"error" in block and any(_kind(event, object_of(event.data)) == "error" for event in split(block))
 
 
 def _kind(event: SseEvent, data: JsonObject) -> Json:
@@ -295,63 +259,6 @@ def _emptied(data: JsonObject) -> JsonObject:
     return {**data, "message": {**data["message"], "content": []}}
 
 
-def _refused(held: _Held, line: str, stop: SseEvent) -> Out:
-    index = parsed(held.start).get("index")
-    start = {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
-    delta = {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": line}}
-    return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw, stop.raw]
-
-
-def _changed(held: _Held, arguments: JsonObject, stop: SseEvent) -> Out:
-    data = parsed(held.start)
-    text = write_json(arguments).decode()
-    delta = {
-        "type": "content_block_delta",
-        "index": data.get("index"),
-        "delta": {"type": "input_json_delta", "partial_json": text},
-    }
-    start = {**data, "content_block": {**held.block, "input": {}}}
-    return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw, stop.raw]
-
-
-def _delta_event(held: _Held, delta: JsonObject) -> SseEvent:
-    data = write_json(delta)
-    if held.first_delta is not None:
-        return held.first_delta.with_data(data)
-    return SseEvent.build("content_block_delta", data, held.start.newline)
-
-
-def _stop_reason(event: SseEvent) -> str | None:
-    delta = parsed(event).get("delta")
-    reason = delta.get("stop_reason") if isinstance(delta, dict) else None
-    return reason if isinstance(reason, str) else None
-
-
-def _output_tokens(event: SseEvent) -> int:
-    usage = parsed(event).get("usage")
-    tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
-    return tokens if isinstance(tokens, int) else 0
-
-
-def _with_spent(event: SseEvent, spent: int) -> SseEvent:
-    """The event with what earlier replies of the model cost in its count."""
-    data = parsed(event)
-    usage = data.get("usage")
-    if not isinstance(usage, dict):
-        return event
-    total = {**usage, "output_tokens": _output_tokens(event) + spent}
-    return event.with_data(write_json({**data, "usage": total}))
-
-
 def _blocks_in(raw: bytes) -> int:
     message = collected(raw)
     return len(message["content"]) if message is not None else raw.count(b'"content_block_start"')
-
-
-def _stop_told(event: SseEvent) -> SseEvent:
-    """The event with `end_turn` where it says that a tool is to be used, since none is left."""
-    data = parsed(event)
-    delta = data.get("delta")
-    if not isinstance(delta, dict) or delta.get("stop_reason") != "tool_use":
-        return event
-    return event.with_data(write_json({**data, "delta": {**delta, "stop_reason": "end_turn"}}))

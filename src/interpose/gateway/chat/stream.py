@@ -19,7 +19,7 @@ from interpose.gateway.api import (
     Steps,
     answered,
 )
-from interpose.gateway.bodies import read_in_one_way
+from interpose.gateway.bodies import object_of, read_in_one_way
 from interpose.gateway.chat.calls import LEGACY
 from interpose.gateway.chat.choice import Choice, PartialCall, refused_calls, rewritten_deltas
 from interpose.gateway.chat.chunks import (
@@ -34,7 +34,6 @@ from interpose.gateway.chat.chunks import (
     has_text,
     is_done,
     is_finish,
-    parsed,
     proposes,
     tells_error,
     with_delta,
@@ -114,7 +113,7 @@ class ChatStream(EventStream):
             yield from self._done(event, out)
             return
 
-        chunk = parsed(data)
+        chunk = object_of(data)
         if self._earlier is not None:
             carried, chunk, self._earlier = self._earlier.carried(event, chunk)
             if carried is None:

@@ -75,11 +75,11 @@ class _Events(EventStream):
     def _take(self, event: SseEvent, out: Out) -> Steps:
         data = event.data
         changed = (yield from self._chunks.judged(data, out)) if data is not None else None
-        left = event if changed is None else event.with_data(changed)
+        told = event if changed is None else event.with_data(changed)
         if self._chunks.is_ending:
-            self._tail.append(left)
+            self._tail.append(told)
             return
-        out.append(left.raw)
+        out.append(told.raw)
 
     def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
         """Whether another reply of the model follows in this one; asked before the end leaves."""
@@ -147,11 +147,11 @@ class _Array:
             self._tell(piece, out)
             return
         changed = yield from self._chunks.judged(piece.raw, out)
-        left = piece if changed is None else Piece(changed, is_item=True)
+        told = piece if changed is None else Piece(changed, is_item=True)
         if self._chunks.is_ending:
-            self._tail.append(left)
+            self._tail.append(told)
             return
-        self._tell(left, out, separates=self._is_ours)
+        self._tell(told, out, separates=self._is_ours)
 
     def _tell(self, piece: Piece, out: Out, *, separates: bool = False) -> None:
         if self._wants_comma and (separates or self._is_ours):

@@ -19,14 +19,14 @@ from interpose.gateway.api import (
     Steps,
     Unreadable,
 )
-from interpose.gateway.bodies import RawObject, open_body, open_object, read_in_one_way, value_of
+from interpose.gateway.bodies import RawObject, object_of, open_body, open_object, read_in_one_way, value_of
 from interpose.gateway.faults import error_event
 from interpose.gateway.responses.events import Event, item_events
 from interpose.gateway.responses.held import Held, rewritten_events
 from interpose.gateway.responses.items import is_call
 from interpose.gateway.responses.numbering import Numbering
 from interpose.gateway.responses.reply import Earlier, Identity, Settled, Tally, asked, identity, judged_response
-from interpose.gateway.responses.response import ENDS, parsed
+from interpose.gateway.responses.response import ENDS
 from interpose.gateway.streaming import EventStream, Out, left
 from interpose.wire.jsonbytes import read_json, write_json
 from interpose.wire.sse import SseEvent
@@ -101,7 +101,7 @@ class ResponsesStream(EventStream):
 
     def _take(self, event: SseEvent, out: Out) -> Steps:
         yield from read_in_one_way(event.data, out)
-        data = parsed(event)
+        data = object_of(event.data)
         if self._is_later:
             event, data = self._counted_on(event, data)
         kind = data.get("type") or event.name
