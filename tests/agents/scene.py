@@ -147,6 +147,10 @@ class Scene:
             **player.environ,
         }
 
+    def kept(self, text: str) -> bool:
+        """Whether the agent has this text in what it keeps of the conversation, which its screen shows whole."""
+        return any(text in path.read_text(errors="replace") for path in self.home.rglob("*.jsonl") if path.is_file())
+
     def _records(self) -> tuple[Record, ...]:
         with closing(JournalReader(self.folder / "state" / "journal.db")) as reader:
             return tuple(stored.record for stored in reader.find(EVERYTHING, limit=-1, order="oldest"))

@@ -137,7 +137,8 @@ def test_a_turn_is_carried_onward(scene: Scene, player: Player) -> None:
     ran = scene.run(player, "write it", script)
 
     assert (ran.code, len(ran.turns)) == (0, 2), ran.out
-    for words in ("I wrote it.", "[interpose] the turn goes on: Run the tests before you stop.", "The tests pass."):
+    assert "I wrote it." in ran.out or scene.kept("I wrote it.")  # Claude Code prints the last text alone
+    for words in ("[interpose] the turn goes on: Run the tests before you stop.", "The tests pass."):
         assert words in ran.out
     assert "Run the tests before you stop." in ran.turns[1].body.decode()
     assert_only_grows(ran)

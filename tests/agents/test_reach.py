@@ -61,12 +61,16 @@ def test_an_agents_agent_is_judged(scene: Scene) -> None:
     script = [
         Reply(ToolUse("Agent", task | {"run_in_background": False})),
         Reply(Text("Tidying."), player.runs("rm -rf build")),
+        Reply(Text("I could not.")),
         Reply(Text("Done.")),
     ]
 
     ran = scene.run(player, "delegate", script)
 
-    assert (ran.code, len(ran.turns)) == (0, 3), ran.out
+    assert (ran.code, len(ran.turns)) == (0, 4), ran.out
     assert (scene.work / "build").is_dir()
     assert ran.outcomes("tool.call") == [("agent", "allowed"), ("shell", "refused")]
     assert REFUSED_DELETE in ran.turns[2].body.decode()
+    assert REFUSED_DELETE in ran.turns[3].body.decode()
+    refused = next(record for record in ran.records if record.outcome == "refused")
+    assert refused.session.startswith(f"{ran.records[0].session}/")

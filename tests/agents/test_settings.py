@@ -25,7 +25,7 @@ def test_gemini_cli_reads_them_from_the_runtime_folder(scene: Scene) -> None:
 
     assert (ran.code, len(ran.turns)) == (0, 1), ran.out
     assert "can be written by others" not in ran.out
-    assert "1 judged, 0 refused" in ran.out
+    assert "2 judged, 0 refused" in ran.out
 
 
 def test_a_folder_that_keeps_it_from_reading_them_is_named(scene: Scene) -> None:

@@ -51,6 +51,9 @@ ANNOUNCED = [
 
 NOT_ANNOUNCED = [
     "",
+    "I'll review it later.",
+    "Next I'll refactor the parser, in the next sprint.",
+    "I will add the tests tomorrow!",
     "\n \n",
     "Say go and I'll run the tests.",
     "Tell me the name, then I'll create the file.",

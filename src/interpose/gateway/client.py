@@ -5,8 +5,7 @@ Knows: sending, back-pressure, silence, when it may be kept. Does not know: who 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from interpose.gateway.answers import NOT_WHOLE, HeaderList, Reading
 from interpose.gateway.watch import Watch
@@ -42,8 +41,7 @@ class Fault(Exception):  # noqa: N818 - what the other end did; told to whoever 
         self.may_repeat = may_repeat
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request as a connection sends it.
 
     Attributes:

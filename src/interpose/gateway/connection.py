@@ -63,7 +63,8 @@ class ClientConnection(asyncio.Protocol):
         self._is_fresh = True
         self._in_head = False
         self._awaits_head = False
-        self._quiet_bytes = 0
+        self._expects = False
+        self._fed_bytes = self._first_bytes = self._quiet_bytes = 0
         self._left_over_bytes = 0
         self._is_deaf = False
         self._is_paused = False
@@ -109,7 +110,8 @@ class ClientConnection(asyncio.Protocol):
         """Called by asyncio: feeds the parser, and watches over a head that does not end."""
         if self._is_deaf:
             return
-        self._quiet_bytes += len(data)
+        self._fed_bytes = len(data)
+        self._quiet_bytes += self._fed_bytes
         if self._service.others is not None:
             self._keep(data)
         try:
@@ -144,6 +146,8 @@ class ClientConnection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Called by the parser: a request begins."""
         self._in_head = True
+        self._expects = False
+        self._first_bytes = self._fed_bytes
         self._quiet_bytes = 0
         self._target = b""
         self._headers = []
@@ -155,8 +159,12 @@ class ClientConnection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser: a field of the head; those of a trailer are dropped."""
-        if self._in_head:
-            self._headers.append((name.lower(), value))
+        if not self._in_head:
+            return
+        name = name.lower()
+        self._headers.append((name, value))
+        if name == b"expect":
+            self._expects = value.strip().lower() == b"100-continue"
 
     def on_headers_complete(self) -> None:
         """Called by the parser: a request's head is whole, and what could be read in two ways is refused."""
@@ -170,6 +178,8 @@ class ClientConnection(asyncio.Protocol):
             headers=self._headers,
             keeps_alive=parser.should_keep_alive(),
             upgrades=parser.should_upgrade(),
+            expects=self._expects,
+            most_bytes=self._first_bytes + self._quiet_bytes,
         )
         self._refusal = refused(head, self._limits)
         if self._refusal is not None:
@@ -178,6 +188,7 @@ class ClientConnection(asyncio.Protocol):
             self._owner = self._service.others.owner(head.target, head.headers)
             if self._owner is not None:
                 raise ValueError(self._owner)
+            self._raw = None
         serving = Serving(self, head, self._scope(head))
         self._incoming = serving
         if self._current is None:

@@ -6,7 +6,7 @@ Does not know: sockets, what is served.
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import httptools
 
@@ -54,9 +54,8 @@ class Refusal:
     api: ApiName = "anthropic"
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """A request's head as it was parsed; names of headers in lower case."""
+class Head(NamedTuple):
+    """A request's head as it was parsed; names of headers in lower case. `most_bytes` is what it came with, or more."""
 
     method: bytes
     target: bytes
@@ -64,13 +63,14 @@ class Head:
     headers: HeaderList
     keeps_alive: bool
     upgrades: bool
+    expects: bool
+    most_bytes: int
 
 
 def refused(head: Head, limits: Limits) -> Refusal | None:
     """What the parser lets pass and another one may read differently, and what is too large."""
     headers = head.headers
-    size = len(head.target) + sum([len(name) + len(value) + 4 for name, value in headers])
-    if size > limits.header_bytes:
+    if head.most_bytes > limits.header_bytes and _size(head) > limits.header_bytes:
         return too_large(limits, head.target, headers)
     if len(headers) > limits.headers:
         reason = f"this request has more than {limits.headers} header fields"
@@ -126,6 +126,10 @@ def path_and_query(target: bytes) -> tuple[bytes, bytes]:
     except httptools.HttpParserInvalidURLError as error:
         raise ValueError(target) from error
     return url.path or b"/", url.query or b""
+
+
+def _size(head: Head) -> int:
+    return len(head.target) + sum(len(name) + len(value) + 4 for name, value in head.headers)
 
 
 def _problem(head: Head) -> str | None:

@@ -44,7 +44,7 @@ class Serving:
         self._link = link
         self._method = head.method
         self._is_old = head.version != "1.1"
-        self._expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in head.headers)
+        self._expects = head.expects
         self._loop = asyncio.get_running_loop()
         self._pieces: list[bytes] = []
         self._is_told = False

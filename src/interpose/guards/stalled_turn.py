@@ -76,6 +76,10 @@ _LEFT_TO_THE_PERSON: Final = _words(
     r"|\b(?:upon|on|after|with|pending|following) your (?:approval|go-?ahead|confirmation|permission|consent|okay|ok"
     r"|answer|reply|signal|say-so|decision|choice)\b"
 )
+_PUT_OFF: Final = _words(
+    r"\b(?:later(?: on)?|afterwards?|tomorrow|tonight|another time|next (?:time|week|month|sprint)|some ?day|in due course)"
+    r"\W*$"
+)
 _DEFERRED: Final = _words(r"\W*(?:(?:just|simply|now)\s+)?(?:wait|hold|stand\s+by|pause|defer|not|never)\b")
 _CONCRETE: Final = _words(
     rf"\b(?:{_ACTION_FORMS})\s++"
@@ -136,6 +140,7 @@ def _is_left_to_the_person(sentence: str, before: str) -> bool:
         or _WAITING.search(before) is not None
         or (_NOT.search(before) is not None and _YET.search(before) is not None)
         or _LEFT_TO_THE_PERSON.search(sentence) is not None
+        or _PUT_OFF.search(sentence) is not None
         or _follows(sentence, _IF, _YOU)
     )
 

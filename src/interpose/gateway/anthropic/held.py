@@ -52,12 +52,12 @@ class Held:
         return ProposedCall(self.call_id, self.name, arguments or {}, problem)
 
 
-def refused_events(held: Held, line: str, stop: SseEvent) -> list[bytes]:
-    """A text with the line of ours in the block's place; `stop` is its last event."""
+def refused_events(held: Held, line: str) -> list[bytes]:
+    """A text with the line of ours in the block's place, without its end."""
     index = object_of(held.start.data).get("index")
     start = {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
     delta = {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": line}}
-    return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw, stop.raw]
+    return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw]
 
 
 def changed_events(held: Held, arguments: JsonObject, stop: SseEvent) -> list[bytes]:

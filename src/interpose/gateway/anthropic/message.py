@@ -72,10 +72,22 @@ def as_stream(message: JsonObject) -> bytes:
     return b"".join(SseEvent.build(str(event["type"]), write_json(event)).raw for event in _events(message))
 
 
-def text_events(index: int, text: str, newline: bytes = b"\n") -> bytes:
-    """One block of text."""
-    events = _block_events(index, {"type": "text", "text": text})
-    return b"".join(SseEvent.build(str(event["type"]), write_json(event), newline).raw for event in events)
+def text_start(index: int, text: str, newline: bytes) -> bytes:
+    """A block that begins with this text, and goes on."""
+    start = {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
+    begun = SseEvent.build("content_block_start", write_json(start), newline).raw
+    return begun + text_delta(index, text, newline)
+
+
+def text_delta(index: int, text: str, newline: bytes) -> bytes:
+    """More text of a block."""
+    delta = {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}
+    return SseEvent.build("content_block_delta", write_json(delta), newline).raw
+
+
+def block_end(index: int, newline: bytes) -> SseEvent:
+    """The end of a block."""
+    return SseEvent.build("content_block_stop", write_json({"type": "content_block_stop", "index": index}), newline)
 
 
 class _Collecting:

@@ -10,6 +10,7 @@ import msgspec
 from interpose.gateway.anthropic.ends import CALLS, NATURAL, NO_CALLS, output_tokens, with_spent
 from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Step, Steps, answered
 from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, open_object, raw_text, value_of
+from interpose.gateway.marks import GAP
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
@@ -52,7 +53,7 @@ class AnthropicReply:
 
         answer = yield self._over(body, top, blocks)
         if isinstance(answer, Onward):
-            self._earlier += [*judged, *([_text(answer.note)] if answer.note else [])]
+            self._earlier = _joined(self._earlier, [*judged, *([_text(answer.note)] if answer.note else [])])
             self._spent += output_tokens(value_of(top.get("usage")))
             return
         if is_same(judged, blocks) and not self._earlier:
@@ -86,13 +87,24 @@ class AnthropicReply:
         )
 
     def _told(self, top: RawObject, judged: list[msgspec.Raw]) -> RawObject:
-        told = {**top, "content": msgspec.Raw(write_json([*self._earlier, *judged]))}
+        told = {**top, "content": msgspec.Raw(write_json(_joined(self._earlier, judged)))}
         if self._refused and not self._released and value_of(top.get("stop_reason")) == CALLS:
             told["stop_reason"] = raw_text(NO_CALLS)
         usage = value_of(top.get("usage"))
         if self._spent and isinstance(usage, dict):
             told["usage"] = msgspec.Raw(write_json(with_spent(usage, self._spent)))
         return told
+
+
+def _joined(earlier: list[msgspec.Raw], later: list[msgspec.Raw]) -> list[msgspec.Raw]:
+    """Both, with a text that begins the later in one block with the text of ours that ends the earlier."""
+    if not earlier or not later:
+        return [*earlier, *later]
+    ours, text = value_of(earlier[-1]), value_of(later[0])
+    if not isinstance(text, dict) or text.get("type") != "text" or ours.get("type") != "text":
+        return [*earlier, *later]
+    joined = {**open_object(later[0]), "text": f"{ours['text']}{GAP}{text['text']}"}
+    return [*earlier[:-1], msgspec.Raw(write_json(joined)), *later[1:]]
 
 
 def _call_fields(raw: msgspec.Raw) -> RawObject | None:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.anthropic.ends import NATURAL, reason_of, spending_told, spent_in, stop_told
 from interpose.gateway.anthropic.held import Held, changed_events, refused_events
-from interpose.gateway.anthropic.message import collected, text_events
+from interpose.gateway.anthropic.message import block_end, collected, text_delta, text_start
 from interpose.gateway.api import (
     CUT_SHORT,
     HELD_BYTES_MAX,
@@ -22,6 +22,7 @@ from interpose.gateway.api import (
 )
 from interpose.gateway.bodies import object_of, read_in_one_way
 from interpose.gateway.faults import error_event
+from interpose.gateway.marks import GAP
 from interpose.gateway.streaming import EventStream, Out, left
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
@@ -51,6 +52,9 @@ class AnthropicStream(EventStream):
         self._before = 0
         """How many blocks the client has of earlier replies of the model."""
         self._spent = 0
+        self._open: tuple[int, SseEvent] | None = None
+        """A block of ours and its end, held while the model's next text may stand in it too: some clients show the
+        last block alone."""
         self._is_over = False
         self._newline = b"\n"
 
@@ -60,9 +64,11 @@ class AnthropicStream(EventStream):
         yield from self._take_last(fault, out)
 
         if self._held:
+            self._close(out)
             yield from self._drop_held(fault or CUT_SHORT)
             out.append(error_event("anthropic", fault or CUT_SHORT, self._newline))
         elif fault is not None or self._is_over or not (yield from self._goes_on(out)):
+            self._close(out)
             out += self._final_tail()
             if fault is not None and not self._is_over and not _tells_error(self._unread):
                 out.append(error_event("anthropic", fault, self._newline))
@@ -82,6 +88,8 @@ class AnthropicStream(EventStream):
         if self._before:
             event, data = self._counted_on(event, data)
         key = str(data.get("index"))
+        if self._joins(event, data, out):
+            return
         match _kind(event, data):
             case "content_block_start" if _is_call(data):
                 yield from self._hold(key, event, data)
@@ -102,6 +110,7 @@ class AnthropicStream(EventStream):
             case "message_stop":
                 yield from self._end(event, out)
             case "error":
+                self._close(out)
                 yield from self._drop_held("the provider sent an error")
                 out += self._final_tail()
                 out.append(event.raw)
@@ -116,6 +125,28 @@ class AnthropicStream(EventStream):
             yield Dropped(str(block.get("id")), str(block.get("name")), "it came before the message began")
         if not self._before:
             self._pass(event.with_data(write_json(_emptied(data))) if calls else event, out)
+
+    def _joins(self, event: SseEvent, data: JsonObject, out: Out) -> bool:
+        """Whether the first text of a later reply begins in the block of ours that is open; others close it."""
+        kind = str(_kind(event, data))
+        if self._open is None or not kind.startswith("content_block_"):
+            return False
+        block = data.get("content_block")
+        text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
+        is_first = self._last_index < 0 and self._open[0] == self._before - 1 == data.get("index", -1) - 1
+        if kind != "content_block_start" or not is_first or not isinstance(text, str):
+            self._close(out)
+            return False
+        self._open = None
+        self._before -= 1
+        self._last_index = self._before
+        out.append(text_delta(self._before, f"{GAP}{text}", self._newline))
+        return True
+
+    def _close(self, out: Out) -> None:
+        if self._open is not None:
+            out.append(self._open[1].raw)
+            self._open = None
 
     def _counted_on(self, event: SseEvent, data: JsonObject) -> tuple[SseEvent, JsonObject]:
         index = data.get("index")
@@ -168,7 +199,8 @@ class AnthropicStream(EventStream):
             line = refused_line(held.name, verdict)
             self._told.append(RefusedCall(call, line, held.entry(call)))
             self._told_at = max(self._told_at, int(key) if key.isdigit() else -1)
-            out += refused_events(held, line, event)
+            out += refused_events(held, line)
+            self._open = (int(key) if key.isdigit() else -1, event)
             return
 
         self._released += 1
@@ -183,6 +215,7 @@ class AnthropicStream(EventStream):
             if (yield from self._goes_on(out)):
                 return
             self._is_over = True
+            self._close(out)
             out += self._final_tail()
             out.append(event.raw)
             return
@@ -209,7 +242,9 @@ class AnthropicStream(EventStream):
         self._spent += sum(spent_in(event) for event in self._tail)
         self._before += _blocks_in(raw)
         if note:
-            out.append(text_events(self._before, note, self._newline))
+            self._close(out)
+            out.append(text_start(self._before, note, self._newline))
+            self._open = (self._before, block_end(self._before, self._newline))
             self._before += 1
         self._closed.clear()
         self._tail = []
