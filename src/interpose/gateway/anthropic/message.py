@@ -17,7 +17,7 @@ from interpose.wire.jsonbytes import read_json, write_json
 from interpose.wire.sse import SseEvent, split
 from interpose.wire.strictjson import join_pieces, read_arguments
 
-_TEXT_DELTA = re.compile(rb'"type"\s*:\s*"text_delta"\s*,\s*"text"\s*:\s*("(?:[^"\\]|\\.)*")')
+_TEXT_DELTA = re.compile(rb'"type"\s*:\s*"text_delta"\s*,\s*"text"\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*")')
 _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """Deltas that are appended to a member of their block."""
 

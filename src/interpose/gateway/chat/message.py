@@ -25,7 +25,7 @@ _GROWING = ("content", "refusal", *THOUGHTS)
 """Members of a message that come in pieces."""
 
 _LISTED = ("content", "annotations", "reasoning_details")
-_CONTENT = re.compile(rb'"content"\s*:\s*(null|"(?:[^"\\]|\\.)*")')
+_CONTENT = re.compile(rb'"content"\s*:\s*(null|"[^"\\]*(?:\\.[^"\\]*)*")')
 _NOT_QUICK = re.compile(rb'"refusal"\s*:\s*[^\sn]|"index"\s*:\s*[^\s0]|\\u00[67]')
 """What the quick way does not read: a refusal, another choice, a letter that is written as an escape."""
 
