@@ -11,33 +11,24 @@ from interpose.gateway.anthropic.ends import CALLS, NATURAL, NO_CALLS, output_to
 from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Step, Steps, answered
 from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, open_object, raw_text, value_of
 from interpose.gateway.marks import GAP
+from interpose.gateway.wholes import WholeReply
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
 
 
-class AnthropicReply:
+class AnthropicReply(WholeReply):
     """The port `ReplyStream` for replies that come whole; the client's body is its last step."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        super().__init__()
         self._earlier: list[msgspec.Raw] = []
         """The blocks that the client is told of earlier replies of the model."""
         self._spent = 0
         self._refused: list[RefusedCall] = []
         self._released = 0
 
-    def feed(self, data: bytes) -> Steps:
-        """Takes more of the body."""
-        self._pieces.append(data)
-        yield from ()
-
-    def finish(self, fault: str | None = None) -> Steps:  # noqa: ARG002 - half a body is told as an error elsewhere
-        """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.
-
-        Raises Unreadable when the body is not a JSON object, or can be read in two ways.
-        """
-        body, self._pieces = b"".join(self._pieces), []
+    def _judged_body(self, body: bytes) -> Steps:
         top = open_body(body, arguments="input")
         content = top.get("content")
         if content is None or not bytes(content).startswith(b"["):
