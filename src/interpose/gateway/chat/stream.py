@@ -244,9 +244,9 @@ class ChatStream(EventStream):
             out.append(finish.raw)
 
     def _rewritten(self, choice: Choice, calls: list[PartialCall], verdicts: list[Verdict], lines: list[str]) -> Out:
-        deltas, left = rewritten_deltas(choice, calls, verdicts, lines)
-        choice.refused += len(calls) - left
-        choice.released += left
+        deltas, kept = rewritten_deltas(choice, calls, verdicts, lines)
+        choice.refused += len(calls) - kept
+        choice.released += kept
         frame = choice.frame or {}
         said: JsonObject = frame["choices"][0]
         return [
