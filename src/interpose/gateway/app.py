@@ -14,7 +14,7 @@ from interpose.contracts.ports import Clock, Journal, Launch, Launches, Workspac
 from interpose.gateway.admission import Admission, Admitted, TurnedAway
 from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import ApiName
-from interpose.gateway.asgi import GONE, App, Incoming, Outgoing, Receive, Scope, Send
+from interpose.gateway.asgi import NEARBY, App, Incoming, Outgoing, Receive, Scope, Send
 from interpose.gateway.chat import CHAT
 from interpose.gateway.exchange import Exchange
 from interpose.gateway.faults import error_body
@@ -136,7 +136,7 @@ class Gateway:
             agent=agent,
             span=self._parts.tracing.started(route, headers, identity.session),
         )
-        incoming = Incoming(receive, settings.body_timeout_s, scope.get("extensions", {}).get(GONE))
+        incoming = Incoming(receive, settings.body_timeout_s, scope.get("extensions", {}).get(NEARBY))
         self._open += 1
         self._metrics.opened(1)
         try:
