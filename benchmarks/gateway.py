@@ -33,9 +33,9 @@ from peers.processes import Peer, all_peers, bare, bare_own, cpu_ns, interposed,
 from peers.upstream import PACED_EVENTS, burst, events, texts_of
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from interpose.gateway.anthropic import AnthropicCodec
+from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import Codec
-from interpose.gateway.chat import ChatCodec
+from interpose.gateway.chat import CHAT
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PATHS = {"anthropic": "/v1/messages", "chat": "/v1/chat/completions"}
@@ -149,7 +149,7 @@ def _better(known: list[float], seen_ns: list[int]) -> list[float]:
 def pipeline_ns(*, quick: bool) -> dict[str, dict[str, float]]:
     """Nanoseconds for an untouched event, bytes in and bytes out: of a bare splitter, and of each codec's stream."""
     found: dict[str, dict[str, float]] = {}
-    codecs: dict[str, Codec] = {"anthropic": AnthropicCodec(), "chat": ChatCodec()}
+    codecs: dict[str, Codec] = {"anthropic": ANTHROPIC, "chat": CHAT}
     for api, codec in codecs.items():
         texts = list(events(api, texts_of(2000)))[10:2000]
         whole = b"".join(texts)

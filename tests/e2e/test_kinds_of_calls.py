@@ -12,8 +12,8 @@ from interpose.contracts.stages import Context, ToolCall
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import Codec, ProposedCall
 from interpose.gateway.driving import drive_reply
-from interpose.gateway.gemini import GeminiCodec
-from interpose.gateway.responses import ResponsesCodec
+from interpose.gateway.gemini import GEMINI
+from interpose.gateway.responses import RESPONSES
 
 RULES = """
 hooks:
@@ -39,12 +39,12 @@ PATCH = "*** Begin Patch\n*** Update File: .env\n@@\n-x\n+y\n*** End Patch"
 
 def responses(**item: Any) -> tuple[Codec, Any]:
     """A response with one item."""
-    return ResponsesCodec(), {"output": [{"id": "x_1", "call_id": "c1", **item}]}
+    return RESPONSES, {"output": [{"id": "x_1", "call_id": "c1", **item}]}
 
 
 def gemini(part: Any) -> tuple[Codec, Any]:
     """A Gemini reply with one part."""
-    return GeminiCodec(), {"candidates": [{"content": {"parts": [part]}}]}
+    return GEMINI, {"candidates": [{"content": {"parts": [part]}}]}
 
 
 def custom(name: str, text: str) -> tuple[Codec, Any]:

@@ -7,21 +7,21 @@ from types import ModuleType
 from typing import Any
 
 from interpose.contracts.verdict import Refusal, Verdict
-from interpose.gateway.anthropic import AnthropicCodec
+from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import Codec, ProposedCall
-from interpose.gateway.chat import ChatCodec
-from interpose.gateway.gemini import GeminiCodec
-from interpose.gateway.responses import ResponsesCodec
+from interpose.gateway.chat import CHAT
+from interpose.gateway.gemini import GEMINI
+from interpose.gateway.responses import RESPONSES
 from interpose.testing import anthropic, chat, gemini, responses
 from interpose.testing.script import Reply
 from interpose.wire.sse import SseReader
 
 CODECS: dict[str, Codec] = {
-    "anthropic": AnthropicCodec(),
-    "chat": ChatCodec(),
-    "responses": ResponsesCodec(),
-    "gemini": GeminiCodec(),
-    "gemini-array": GeminiCodec(),
+    "anthropic": ANTHROPIC,
+    "chat": CHAT,
+    "responses": RESPONSES,
+    "gemini": GEMINI,
+    "gemini-array": GEMINI,
 }
 """By name; Gemini's streams come as events and as one array."""
 

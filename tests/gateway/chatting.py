@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from interpose.gateway.api import Mark, Onward, RefusedCall, RoundOver
-from interpose.gateway.chat import ChatCodec
+from interpose.gateway.chat import CHAT
 from interpose.gateway.driving import Driven
 from interpose.gateway.ledger import SessionLedger
 from interpose.gateway.wording import TOLD_AS, nudge_line, reminded
@@ -15,7 +15,7 @@ from interpose.testing.script import Reply
 from interpose.wire.sse import SseReader
 from tests.gateway.apis import Judge, judging
 
-CODEC = ChatCodec()
+CODEC = CHAT
 REFUSE_BASH = judging(frozenset({"Bash"}))
 Cut = Callable[[bytes], list[bytes]]
 

@@ -9,11 +9,11 @@ from typing import Any
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.api import Mark, Onward, ProposedCall, RefusedCall, RoundOver
 from interpose.gateway.driving import Driven
-from interpose.gateway.gemini import GeminiCodec
+from interpose.gateway.gemini import GEMINI
 from interpose.gateway.ledger import SessionLedger
 from interpose.wire.sse import SseReader
 
-G = GeminiCodec()
+G = GEMINI
 FORMS = ("events", "array", "whole")
 LINE = "[interpose] Bash was refused by rule: no"
 TOLD = "Bash was refused by rule: no"

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from interpose.contracts.verdict import Refusal, Verdict
-from interpose.gateway.anthropic import AnthropicCodec
+from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.driving import Driven, drive_stream
 from interpose.wire.sse import SseReader
@@ -51,7 +51,7 @@ def run(frames: list[bytes], *refused: str) -> Driven:
     def judge(call: ProposedCall) -> Verdict:
         return REFUSED if call.name in refused else ALLOWED
 
-    return drive_stream(AnthropicCodec(), frames, judge)
+    return drive_stream(ANTHROPIC, frames, judge)
 
 
 def stops(body: bytes) -> list[str]:
@@ -116,7 +116,7 @@ def test_the_input_may_come_in_the_start() -> None:
     """Some servers send the whole input at once; a change then takes its place."""
     driven = run([start(0, input={"a": 1}), stop(0), END])
     patched = drive_stream(
-        AnthropicCodec(),
+        ANTHROPIC,
         [start(0, input={"a": 1}), stop(0), END],
         lambda _: Verdict("a-1", "tool.call", "patched", arguments={"b": 2}),
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.api import ProposedCall
-from interpose.gateway.chat import ChatCodec
+from interpose.gateway.chat import CHAT
 from interpose.gateway.driving import Driven, drive_stream
 from interpose.wire.sse import SseReader
 
@@ -35,7 +35,7 @@ def run(frames: list[bytes], *refused: str, fault: str | None = None) -> Driven:
     def judge(proposed: ProposedCall) -> Verdict:
         return REFUSED if proposed.name in refused else ALLOWED
 
-    return drive_stream(ChatCodec(), frames, judge, fault)
+    return drive_stream(CHAT, frames, judge, fault)
 
 
 def datas(body: bytes) -> list[dict[str, Any]]:
@@ -174,7 +174,7 @@ def test_the_older_function_call() -> None:
         DONE,
     ]
     allowed = run(frames)
-    patched = drive_stream(ChatCodec(), frames, lambda _: Verdict("a-1", "tool.call", "patched", arguments={"b": 2}))
+    patched = drive_stream(CHAT, frames, lambda _: Verdict("a-1", "tool.call", "patched", arguments={"b": 2}))
 
     assert allowed.body == b"".join(frames)
     assert (allowed.asked[0].call_id, allowed.asked[0].arguments) == ("function_call:Bash", {"a": 1})
@@ -189,9 +189,7 @@ def test_a_custom_tool_is_judged_by_its_text() -> None:
     custom = {"index": 0, "id": "p", "type": "custom", "custom": {"name": "patch", "input": "*** Be"}}
     more = {"index": 0, "custom": {"input": "gin"}}
     frames = [chunk({"tool_calls": [custom]}), chunk({"tool_calls": [more]}), chunk(None, "tool_calls"), DONE]
-    patched = drive_stream(
-        ChatCodec(), frames, lambda _: Verdict("a-1", "tool.call", "patched", arguments={"input": "x"})
-    )
+    patched = drive_stream(CHAT, frames, lambda _: Verdict("a-1", "tool.call", "patched", arguments={"input": "x"}))
 
     assert run(frames).asked[0].arguments == {"input": "*** Begin"}
     assert calls(patched.body)[0]["custom"] == {"name": "patch", "input": "x"}

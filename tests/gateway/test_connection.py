@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpose.contracts.errors import MisuseError
-from interpose.gateway.asgi import GONE, App, Receive, Scope, Send
+from interpose.gateway.asgi import NEARBY, App, Receive, Scope, Send
 from interpose.gateway.connection import UNREAD_BYTES_MAX, ClientConnection, Limits, Refusal
 from interpose.gateway.service import Service
 
@@ -361,7 +361,7 @@ def test_a_client_that_goes_is_told_of() -> None:
     gone: list[str] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["extensions"][GONE](lambda: gone.append(scope["path"]))
+        scope["extensions"][NEARBY].tell_gone(lambda: gone.append(scope["path"]))
         if scope["path"] == "/done":
             await answer(send, b"")
             return
@@ -377,12 +377,35 @@ def test_a_client_that_goes_is_told_of() -> None:
     told(story, app)
 
 
+def test_a_body_that_is_here_need_not_be_waited_for() -> None:
+    """It is given once, whole or not at all."""
+    given: list[bytes | None] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nearby = scope["extensions"][NEARBY]
+        given.append(nearby.whole_body())
+        if given[-1] is None:
+            given.append((await receive())["body"])
+            await settled()
+        given.append(nearby.whole_body())
+        await answer(send, b"")
+
+    async def story(made: Story) -> None:
+        await made.feed(POST + b"Content-Length: 2\r\n\r\nhi", GET)
+        assert given == [b"hi", None, b"", None]
+        given.clear()
+        await made.feed(POST + b"Content-Length: 4\r\n\r\nhi", b"ho")
+        assert given == [None, b"hi", None]
+
+    told(story, app)
+
+
 def test_who_asks_late_is_told_as_well() -> None:
     """Where the client has gone before the application began."""
     gone: list[str] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["extensions"][GONE](lambda: gone.append(scope["path"]))
+        scope["extensions"][NEARBY].tell_gone(lambda: gone.append(scope["path"]))
         await asyncio.sleep(0)
 
     async def story(made: Story) -> None:

@@ -8,9 +8,9 @@ import pytest
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.api import ProposedCall, Unreadable
 from interpose.gateway.driving import Driven, drive_reply, drive_stream
-from interpose.gateway.gemini import GeminiCodec
+from interpose.gateway.gemini import GEMINI
 
-G = GeminiCodec()
+G = GEMINI
 LINE = "[interpose] {} was refused by rule: no"
 
 

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.anthropic import AnthropicCodec
+from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import Codec, ProposedCall, Unreadable
-from interpose.gateway.chat import ChatCodec
+from interpose.gateway.chat import CHAT
 from interpose.gateway.driving import Driven, drive_reply
-from interpose.gateway.gemini import GeminiCodec
-from interpose.gateway.responses import ResponsesCodec
+from interpose.gateway.gemini import GEMINI
+from interpose.gateway.responses import RESPONSES
 
-A, C, R, G = AnthropicCodec(), ChatCodec(), ResponsesCodec(), GeminiCodec()
+A, C, R, G = ANTHROPIC, CHAT, RESPONSES, GEMINI
 
 TOOL_USE = '{"type":"tool_use","id":"t","name":"Bash","input":{}}'
 CHAT_CALL = '[{"index":0,"id":"t","type":"function","function":{"name":"Bash","arguments":"{}"}}]'

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from interpose.contracts.verdict import Refusal, Verdict
-from interpose.gateway.anthropic import AnthropicCodec
+from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import Codec, ProposedCall, Unreadable
-from interpose.gateway.chat import ChatCodec
+from interpose.gateway.chat import CHAT
 from interpose.gateway.driving import drive_reply
 from interpose.testing import anthropic, chat
 from interpose.testing.script import Reply, Text, ToolUse
 
-A, C = AnthropicCodec(), ChatCodec()
+A, C = ANTHROPIC, CHAT
 REPLY = Reply(Text("So."), ToolUse("Bash", {"command": "ls"}, id="a"), ToolUse("Read", {"path": "x"}, id="b"))
 LINE = "[interpose] {} was refused by rule: no"
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from interpose.contracts.verdict import ToolChoice
-from interpose.gateway.anthropic import AnthropicCodec
+from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import Codec, ResultEdit, TurnEdit, Unreadable
-from interpose.gateway.chat import ChatCodec
+from interpose.gateway.chat import CHAT
 
-A, C = AnthropicCodec(), ChatCodec()
+A, C = ANTHROPIC, CHAT
 EDIT = ResultEdit("[interpose:warn] look twice")
 REMINDER = TurnEdit("<system-reminder>\nbe kind\n</system-reminder>")
 

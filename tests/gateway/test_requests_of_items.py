@@ -7,11 +7,11 @@ import pytest
 
 from interpose.contracts.verdict import ToolChoice
 from interpose.gateway.api import ResultEdit, TurnEdit, Unreadable
-from interpose.gateway.gemini import GeminiCodec
-from interpose.gateway.responses import ResponsesCodec
+from interpose.gateway.gemini import GEMINI
+from interpose.gateway.responses import RESPONSES
 from tests.gateway.test_requests import GivenEdits
 
-R, G = ResponsesCodec(), GeminiCodec()
+R, G = RESPONSES, GEMINI
 NOTE = ResultEdit("[interpose:warn] look twice")
 WITHHELD = ResultEdit("below", replacement="withheld", front="above")
 REMINDER = TurnEdit("<system-reminder>\nbe kind\n</system-reminder>")

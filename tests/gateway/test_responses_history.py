@@ -12,11 +12,11 @@ from interpose.gateway.api import Mark, Onward, ProposedCall, RefusedCall, Resum
 from interpose.gateway.driving import Driven, drive_reply
 from interpose.gateway.ledger import SessionLedger
 from interpose.gateway.marks import ITEMS, TOLD_ITEMS
-from interpose.gateway.responses import ResponsesCodec
+from interpose.gateway.responses import RESPONSES
 from interpose.gateway.wording import TOLD_AS, nudge_line, reminded
 from tests.gateway.test_requests import GivenEdits
 
-CODEC = ResponsesCodec()
+CODEC = RESPONSES
 LINE = "[interpose] Bash was refused by rule: no"
 
 KINDS: list[dict[str, Any]] = [

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.api import Onward, ProposedCall, RoundOver
 from interpose.gateway.driving import Driven
-from interpose.gateway.responses import ResponsesCodec
+from interpose.gateway.responses import RESPONSES
 from interpose.testing import responses
 from interpose.testing.script import Reply, Text, Thinking, ToolUse
 from tests.gateway.apis import datas_of, message_of, whole_message
 
-CODEC = ResponsesCodec()
+CODEC = RESPONSES
 LINE = "[interpose] Bash was refused by rule: no"
 RM = ToolUse("Bash", {"command": "rm -rf build"}, id="call_rm")
 LS = ToolUse("Read", {"path": "a"}, id="call_ls")

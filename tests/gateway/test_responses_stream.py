@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.driving import Driven, drive_stream
-from interpose.gateway.responses import ResponsesCodec
+from interpose.gateway.responses import RESPONSES
 from interpose.testing import responses
 from interpose.testing.script import Reply, Text, ToolUse
 from tests.gateway.apis import datas_of, message_of
@@ -57,7 +57,7 @@ def run(frames: list[bytes], *refused: str, patched: dict[str, Any] | None = Non
             return REFUSED
         return ALLOWED if patched is None else Verdict("a-1", "tool.call", "patched", arguments=patched)
 
-    return drive_stream(ResponsesCodec(), frames, judge)
+    return drive_stream(RESPONSES, frames, judge)
 
 
 def item_of(frame: bytes) -> Any:
@@ -172,7 +172,7 @@ def test_interleaved_items_are_told_apart(order: list[int], refused: set[str]) -
     make = Events()
     text = [make("output_text.delta", output_index=2, item_id="msg_2", content_index=0, delta=str(n)) for n in range(4)]
     queues = [make.call(0, '{"n": 0}', name="A"), make.call(1, '{"n": 1}', name="B"), text]
-    stream = ResponsesCodec().stream()
+    stream = RESPONSES.stream()
     driven = Driven()
     for number, lane in enumerate(order):
         frame = re.sub(rb'number": \d+', b'number": %d' % number, queues[lane].pop(0))

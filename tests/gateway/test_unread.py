@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.anthropic import AnthropicCodec
+from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import Codec, ProposedCall
-from interpose.gateway.chat import ChatCodec
+from interpose.gateway.chat import CHAT
 from interpose.gateway.driving import drive_stream
 
 FAULT = "interpose: the upstream broke off"
@@ -38,10 +38,10 @@ CHAT_DONE = b"data: [DONE]\n\n"
 @pytest.mark.parametrize(
     ("codec", "stream"),
     [
-        (AnthropicCodec(), _anthropic("hello") + ANTHROPIC_ERROR),
-        (AnthropicCodec(), b'event: error\ndata: {"error":{"message":"no type"}}\n\n'),
-        (ChatCodec(), _chat("hello") + CHAT_ERROR),
-        (ChatCodec(), _chat("hello") + CHAT_DONE),
+        (ANTHROPIC, _anthropic("hello") + ANTHROPIC_ERROR),
+        (ANTHROPIC, b'event: error\ndata: {"error":{"message":"no type"}}\n\n'),
+        (CHAT, _chat("hello") + CHAT_ERROR),
+        (CHAT, _chat("hello") + CHAT_DONE),
     ],
 )
 def test_a_stream_that_said_how_it_ended_is_told_no_second_end(codec: Codec, stream: bytes) -> None:
@@ -53,7 +53,7 @@ def test_a_stream_that_said_how_it_ended_is_told_no_second_end(codec: Codec, str
 
 @pytest.mark.parametrize(
     ("codec", "stream"),
-    [(AnthropicCodec(), _anthropic('an "error" of [DONE]')), (ChatCodec(), _chat('an {"error": 1} of [DONE]'))],
+    [(ANTHROPIC, _anthropic('an "error" of [DONE]')), (CHAT, _chat('an {"error": 1} of [DONE]'))],
 )
 def test_a_text_about_errors_ends_nothing(codec: Codec, stream: bytes) -> None:
     """The words of an end within a text do not keep the client from being told that the stream broke off."""
@@ -69,7 +69,7 @@ def test_a_text_about_errors_ends_nothing(codec: Codec, stream: bytes) -> None:
 )
 def test_texts_leave_as_they_came(texts: list[str], extra: list[str], cuts: list[int]) -> None:
     """Whatever texts say, however many line ends stand between events, and wherever the network cuts."""
-    for codec, made in ((AnthropicCodec(), _anthropic), (ChatCodec(), _chat)):
+    for codec, made in ((ANTHROPIC, _anthropic), (CHAT, _chat)):
         pieces = [made(text) for text in texts]
         for place, more in enumerate(extra):
             pieces.insert(place * 2, more.encode())

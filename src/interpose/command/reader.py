@@ -3,6 +3,7 @@
 Knows: the parser and the limits. Does not know: what commands mean.
 """
 
+import posixpath
 import re
 import threading
 from collections import OrderedDict
@@ -15,6 +16,7 @@ from tree_sitter import Language, Node, Parser
 from interpose.command.reading import Reading
 from interpose.command.state import Piece, State, Value
 from interpose.command.walk import Walk
+from interpose.contracts.decisions import Unknown
 
 MAX_BYTES = 64 * 1024
 """A longer text is not read."""
@@ -22,7 +24,7 @@ MAX_BYTES = 64 * 1024
 MAX_DEPTH = 200
 """A text that nests deeper is not read."""
 
-
+_SHELLS = frozenset({"sh", "bash"})
 _BEYOND_LATIN_1 = re.compile(rb"\{[0-9]*(?:\.\.[0-9]*)?[\xc4-\xff]")
 _AFTER_BRACE = "a brace stands right before a letter or sign that is not Latin"
 _LINE_END = re.compile(rb"(?<!\\)(?:\\\\)*\\\n")
@@ -125,6 +127,13 @@ class CommandReader:
 def read_command(text: str, *, cwd: str, home: str | None = None, env: Mapping[str, str] | None = None) -> Reading:
     """As `CommandReader.read`, once and without a memory."""
     return CommandReader(remember=0).read(text, cwd=cwd, home=home, env=env)
+
+
+def unread_shell(shell: object) -> Unknown | None:
+    """Why a command for this shell, a name or a path, is not read; None for one that is, and where none is named."""
+    if not isinstance(shell, str) or posixpath.basename(shell) in _SHELLS:
+        return None
+    return Unknown(f"the command is for {posixpath.basename(shell)}, and only sh and bash are read")
 
 
 def _crashes_grammar(source: bytes) -> bool:

@@ -5,7 +5,7 @@ it yields bytes as soon as they may leave.
 Knows: the common vocabulary. Does not know: any API's shape.
 """
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -326,60 +326,49 @@ class ReplyStream(Protocol):
         ...
 
 
-class Codec(Protocol):
-    """One API. Keeps no state: any thread may use it."""
+class GoneOn(Protocol):
+    """How a history goes on within one reply of the client's. Keeps no state."""
 
-    @property
-    def api(self) -> ApiName:
-        """Which API this is."""
-        ...
-
-    @property
-    def streams_arrays(self) -> bool:
-        """Whether a streamed reply may also come as one JSON array."""
-        ...
-
-    def read(self, body: bytes) -> RequestView:
-        """The request. Raises Unreadable when it is not JSON or not of this API."""
-        ...
-
-    def whole(self) -> ReplyStream:
-        """A reader for one reply that is not streamed: the client's body leaves when it has finished."""
-        ...
-
-    def stream(self) -> ReplyStream:
-        """A reader for one streamed reply."""
-        ...
-
-    def collected(self, raw: bytes) -> JsonObject | None:
-        """The whole reply that a stream's bytes add up to; None when that cannot be told for sure."""
-        ...
-
-    def spoken(self, raw: bytes) -> str:
-        """What a streamed reply tells the person, from its bytes; quick, since every final answer is asked for."""
-        ...
-
-    def as_stream(self, reply: JsonObject) -> bytes:
-        """A whole reply as the API streams it."""
-        ...
-
-    def said(self, text: str, model: str | None) -> JsonObject:
-        """A whole reply in which the model says `text` and is done."""
-        ...
-
-    def final_text(self, reply: JsonObject) -> str:
-        """What a whole reply tells the person."""
-        ...
-
-    def onward(
+    def __call__(
         self, sent: bytes, reply: JsonObject, answers: Sequence[tuple[RefusedCall, str]], nudge: str | None
     ) -> bytes | None:
-        """The next request within one reply of the client's: the body that was `sent`, the model's `reply`, and then
-        the result of each refused call, or a message of the person's with the nudge.
+        """The next request: the body that was `sent`, the model's `reply`, and then the result of each refused call,
+        or a message of the person's with the nudge.
 
         None when no history can be made of them that the API takes. The same in each later request, see `Edits.mark`.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """One API. Keeps no state: any thread may use it.
+
+    Attributes:
+        api: which API this is.
+        read: the request. Raises Unreadable when it is not JSON or not of this API.
+        whole: a reader for one reply that is not streamed: the client's body leaves when it has finished.
+        stream: a reader for one streamed reply.
+        collected: the whole reply that a stream's bytes add up to; None when that cannot be told for sure.
+        spoken: what a streamed reply tells the person, from its bytes; quick, since every final answer is asked for.
+        as_stream: a whole reply as the API streams it.
+        said: a whole reply in which the model, of this name, says a text and is done.
+        final_text: what a whole reply tells the person.
+        onward: the next request within one reply of the client's.
+        streams_arrays: whether a streamed reply may also come as one JSON array.
+    """
+
+    api: ApiName
+    read: Callable[[bytes], RequestView]
+    whole: Callable[[], ReplyStream]
+    stream: Callable[[], ReplyStream]
+    collected: Callable[[bytes], JsonObject | None]
+    spoken: Callable[[bytes], str]
+    as_stream: Callable[[JsonObject], bytes]
+    said: Callable[[str, str | None], JsonObject]
+    final_text: Callable[[JsonObject], str]
+    onward: GoneOn
+    streams_arrays: bool = False
 
 
 def answered(answer: Answer) -> Verdict:

@@ -12,20 +12,20 @@ from interpose import __version__
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Clock, Journal, Launch, Launches, Workspaces
 from interpose.gateway.admission import Admission, Admitted, TurnedAway
-from interpose.gateway.anthropic import AnthropicCodec
+from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import ApiName
-from interpose.gateway.asgi import GONE, App, Incoming, Outgoing, Receive, Scope, Send
-from interpose.gateway.chat import ChatCodec
+from interpose.gateway.asgi import NEARBY, App, Incoming, Outgoing, Receive, Scope, Send
+from interpose.gateway.chat import CHAT
 from interpose.gateway.exchange import Exchange
 from interpose.gateway.faults import error_body
-from interpose.gateway.gemini import GeminiCodec
+from interpose.gateway.gemini import GEMINI
 from interpose.gateway.identity import identity_of
 from interpose.gateway.ledger import Ledger, LedgerStore
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
 from interpose.gateway.paths import decoded_path, oddity_of, plain_front, raw_path_of
 from interpose.gateway.policies import Policies
 from interpose.gateway.refusals import Refusals
-from interpose.gateway.responses import ResponsesCodec
+from interpose.gateway.responses import RESPONSES
 from interpose.gateway.routes import Headers, Route, agent_of, route_of, split_launch
 from interpose.gateway.settings import PROVIDERS, GatewaySettings
 from interpose.gateway.tracing import NoTracing, Tracing
@@ -72,7 +72,7 @@ class Gateway:
             clock=clock,
             upstream=Upstream(trust_env=settings.proxies_from_environment),
             ledger=Ledger(ledgers),
-            codecs={codec.api: codec for codec in (AnthropicCodec(), ChatCodec(), ResponsesCodec(), GeminiCodec())},
+            codecs={codec.api: codec for codec in (ANTHROPIC, CHAT, RESPONSES, GEMINI)},
             tracing=tracing or NoTracing(),
         )
 
@@ -136,7 +136,7 @@ class Gateway:
             agent=agent,
             span=self._parts.tracing.started(route, headers, identity.session),
         )
-        incoming = Incoming(receive, settings.body_timeout_s, scope.get("extensions", {}).get(GONE))
+        incoming = Incoming(receive, settings.body_timeout_s, scope.get("extensions", {}).get(NEARBY))
         self._open += 1
         self._metrics.opened(1)
         try:

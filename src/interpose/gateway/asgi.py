@@ -5,7 +5,7 @@ Knows: ASGI's messages. Does not know: APIs, policy.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -15,10 +15,18 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HeaderList: TypeAlias = list[tuple[bytes, bytes]]
 
-GONE = "interpose.gone"
-"""A server's extension: calls a function when the client hangs up before its reply is whole."""
+NEARBY = "interpose.nearby"
+"""The name of an extension that our own server offers: what it knows without anybody waiting for it."""
 
-WhenGone: TypeAlias = Callable[[Callable[[], None]], None]
+
+class Nearby(Protocol):
+    """One request, as its server knows it."""
+
+    def tell_gone(self, on_gone: Callable[[], None]) -> None:
+        """Calls `on_gone` when the client hangs up before its reply is whole."""
+
+    def whole_body(self) -> bytes | None:
+        """The body, where all of it has come and nobody was given a part of it; None elsewhere. It is then taken."""
 
 
 class ClientGone(Exception):  # noqa: N818 - an event, told to whoever reads the body
@@ -33,11 +41,11 @@ class Incoming:
     """A request's body, and the news that its client hung up. One task reads the body, one waits for the news.
 
     `timeout_s` is how long the client may be silent in the middle of its body, and take for one that is read whole.
-    `when_gone` is the server's extension `GONE`, where it has that.
+    `nearby` is the server's extension, where it has that.
     """
 
-    def __init__(self, receive: Receive, timeout_s: float, when_gone: WhenGone | None = None) -> None:
-        self.when_gone = when_gone
+    def __init__(self, receive: Receive, timeout_s: float, nearby: Nearby | None = None) -> None:
+        self.nearby = nearby
         self._receive = receive
         self._timeout_s = timeout_s
         self._is_read = asyncio.Event()
@@ -58,6 +66,10 @@ class Incoming:
 
     async def whole(self, limit: int) -> bytes | None:
         """The body, or None as soon as it is longer than `limit` bytes. Raises ClientGone and BodyTooSlow."""
+        come = self.nearby.whole_body() if self.nearby is not None else None
+        if come is not None:
+            self._is_read.set()
+            return come if len(come) <= limit else None
         pieces: list[bytes] = []
         size = 0
         try:
@@ -129,8 +141,8 @@ async def unless_gone(incoming: Incoming, story: Coroutine[Any, Any, None]) -> b
             is_gone = work.cancel()
 
     news: asyncio.Future[None] | None = None
-    if incoming.when_gone is not None:
-        incoming.when_gone(on_gone)
+    if incoming.nearby is not None:
+        incoming.nearby.tell_gone(on_gone)
     else:
         news = asyncio.ensure_future(incoming.gone())
         news.add_done_callback(on_gone)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from interpose.contracts.json import Json
+from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Unreadable
 from interpose.kernel.canonical import canonical_hash
 from interpose.wire.jsonbytes import read_json, tidied
@@ -98,6 +98,17 @@ def value_of(raw: msgspec.Raw | None) -> Json:
         return read_json(bytes(raw))
     except ValueError as error:
         raise Unreadable(f"a part of the body cannot be read: {error}") from None
+
+
+def object_of(data: bytes | None) -> JsonObject:
+    """The object that the data of an event says; empty when it is none."""
+    if data is None:
+        return {}
+    try:
+        value: Json = read_json(data)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def role_of(raw: msgspec.Raw) -> str:

@@ -5,6 +5,7 @@ Knows: points, verdicts, the session's ledger. Does not know: any API's shape, s
 
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
 
 from interpose.catalog.reading import canonical_name
 from interpose.contracts.effects import MetadataValue
@@ -85,7 +86,7 @@ class Judging:
     async def turn_end(self, text: str, stop_reason: str | None) -> str | None:
         """Judges the final answer; the nudge that carries the turn onward, or None."""
         point = TurnEnd(context=self.context, text=text, stop_reason=stop_reason)
-        key = canonical_hash(["turn.end", self.place, text])
+        key = f"turn.end {self.place} {blake2b(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
         verdict = await self.ledger.call_once(key, partial(self._judge, point))
         self.ledger.wait_for_turn(verdict.reminders)
         return verdict.continuation

@@ -4,9 +4,9 @@ Knows: streamed, whole and unlabelled replies, signs of life. Does not know: any
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import (
@@ -185,16 +185,25 @@ class Replying:
         self._untold.append((call, verdict))
         return verdict
 
-    async def _alive(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _alive(self, work: Awaitable[T]) -> T:
         """What `work` comes to; the client is shown life while it waits."""
         interval_s = self.teller.parts.settings.keep_alive_s
-        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+        showing: asyncio.Task[None] | None = None
+        timer: asyncio.TimerHandle
+
+        def show() -> None:
+            nonlocal showing, timer
+            showing = loop.create_task(self._show_life())
+            timer = loop.call_later(interval_s, show)
+
+        timer = loop.call_later(interval_s, show)  # cheaper than a task for the work, which mostly does not wait
         try:
-            while not (await asyncio.wait((task,), timeout=interval_s))[0]:
-                await self._show_life()
-            return task.result()
+            return await work
         finally:
-            task.cancel()
+            timer.cancel()
+            if showing is not None:
+                await showing
 
     async def _show_life(self) -> None:
         """A sign of life, where nothing was written for long and the client bears it. All that was written is whole."""

@@ -14,9 +14,10 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from interpose.contracts.errors import ConfigError, MisuseError
-from interpose.gateway.asgi import App, Message, Scope
+from interpose.gateway.asgi import App
 from interpose.gateway.connection import ClientConnection, Limits, Refusal
 from interpose.gateway.handing import Handed, OtherWorkers, take_over
+from interpose.gateway.lifespan import Lifespan
 from interpose.gateway.service import Others, Service
 
 START_TIMEOUT_S = 15.0
@@ -102,7 +103,7 @@ class HandedServer:
         loop = asyncio.get_running_loop()
 
         def take_all() -> None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, RuntimeError):  # the channel or the loop has ended
                 while (handed := take_over(self._channel)) is not None:
                     asyncio.run_coroutine_threadsafe(self._take(handed), loop)
             self._running.stop()
@@ -271,7 +272,7 @@ class _Running:
 
     async def serve(self, listener: socket.socket | None, on_started: Callable[[], None] | None) -> None:
         self._stopped, self._loop = asyncio.Event(), asyncio.get_running_loop()
-        lifespan = _Lifespan(self.service.app)
+        lifespan = Lifespan(self.service.app)
         await lifespan.start()
         try:
             await self._serve(self._loop, listener, on_started)
@@ -293,45 +294,6 @@ class _Running:
         finally:
             if accepting is not None:
                 accepting.close()
-
-
-class _Lifespan:
-    """ASGI's lifespan events of one application."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._events: asyncio.Queue[Message] = asyncio.Queue()
-        self._answers: asyncio.Queue[Message] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Raises MisuseError when the application does not start, or what it raises."""
-        scope: Scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}
-        self._task = asyncio.ensure_future(self._run(scope))
-        answer = await self._told("lifespan.startup")
-        if answer is None or answer["type"] != "lifespan.startup.complete":
-            await self._task
-            raise MisuseError(f"the application did not start: {(answer or {}).get('message', 'it says nothing')}")
-
-    async def end(self) -> None:
-        """Raises what the application raises."""
-        if self._task is not None and not self._task.done():
-            await self._told("lifespan.shutdown")
-            await self._task
-
-    async def _run(self, scope: Scope) -> None:
-        await self._app(scope, self._events.get, self._answers.put)
-
-    async def _told(self, event: str) -> Message | None:
-        """The application's answer to an event; None when it ended instead."""
-        assert self._task is not None  # noqa: S101 - it was started
-        self._events.put_nowait({"type": event})
-        answer = asyncio.ensure_future(self._answers.get())
-        await asyncio.wait((answer, self._task), return_when=asyncio.FIRST_COMPLETED)
-        if answer.done():
-            return answer.result()
-        answer.cancel()
-        return None
 
 
 def _nobody_listens(_refusal: Refusal) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from interpose.contracts.errors import MisuseError
-from interpose.gateway.asgi import GONE, App, Message, Scope
+from interpose.gateway.asgi import NEARBY, App, Message, Scope
 from interpose.gateway.heads import Head, status_line
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -48,6 +48,7 @@ class Serving:
         self._loop = asyncio.get_running_loop()
         self._pieces: list[bytes] = []
         self._is_told = False
+        self._was_read = False
         self._waiting: list[asyncio.Future[None]] = []
         self._on_gone: Callable[[], None] | None = None
         self._head = b""
@@ -55,7 +56,7 @@ class Serving:
         self._is_chunked = False
         self._has_body = True
         self.scope = scope
-        scope["extensions"] = {GONE: self.tell_gone}
+        scope["extensions"] = {NEARBY: self}
         self.keeps_alive = head.keeps_alive and not self._is_old and not head.upgrades
         self.unread = 0
         """How many bytes of the body wait for the application."""
@@ -80,6 +81,13 @@ class Serving:
         self._on_gone = on_gone
         if self.is_gone:
             self._loop.call_soon(on_gone)
+
+    def whole_body(self) -> bytes | None:
+        """The body, where all of it has come and the application was given no part of it; None elsewhere."""
+        if not self.has_come or self._was_read or self.is_gone:
+            return None
+        body: bytes = self._piece()["body"]
+        return body
 
     def come(self, data: bytes) -> None:
         """A piece of the body has come."""
@@ -137,6 +145,7 @@ class Serving:
         self._pieces.clear()
         self.unread = 0
         self._expects = False
+        self._was_read = True
         self._is_told = self.has_come
         self._link.taken()
         return {"type": "http.request", "body": data, "more_body": not self.has_come}

@@ -3,8 +3,8 @@
 Knows: a table, a thread that writes it, how long a part is kept. Does not know: what a part means.
 """
 
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -21,10 +21,14 @@ SESSIONS_KEPT: Final = 1_000
 """How many sessions are remembered; those changed longest ago go first."""
 
 PARTS_KEPT: Final = 10_000
-"""How many parts of one session are remembered."""
+"""How many parts of one session are remembered; the rest is forgotten when the session is taken up again."""
 
 FLUSH_TIMEOUT_S: Final = 5.0
-_BATCH: Final = 500
+GATHER_S: Final = 0.05
+"""How long a part may wait for others before it is written."""
+
+WAITING_MAX: Final = 50_000
+"""At most so many parts wait; where the disk is that far behind, the oldest are not kept."""
 
 _SCHEMA = Schema(
     "gateway",
@@ -63,15 +67,26 @@ class SqliteLedgers:
         self._clock = clock
         self._lost = lost
         self._database = open_database(path, _SCHEMA)
-        self._queue: queue.SimpleQueue[_Part | threading.Event | None] = queue.SimpleQueue()
+        self._waiting: deque[_Part] = deque(maxlen=WAITING_MAX)
+        self._flushing: deque[threading.Event] = deque()
+        self._hurry = threading.Event()
+        self._is_closed = False
         self._starting = threading.Lock()
         self._writer: threading.Thread | None = None
         self._forget_old()
 
     def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
-        """The parts of a session, those changed longest ago first; none when they cannot be read."""
+        """The parts of a session, those changed longest ago first; none when they cannot be read.
+
+        Of a session with more than `PARTS_KEPT` the rest is forgotten for good.
+        """
         self.flush()
         try:
+            self._database.execute(
+                "DELETE FROM session_parts WHERE rowid IN (SELECT rowid FROM session_parts"
+                " WHERE workspace = ? AND session = ? ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?)",
+                (workspace, session, PARTS_KEPT),
+            )
             rows = self._database.query(
                 "SELECT kind, key, value FROM session_parts WHERE workspace = ? AND session = ? ORDER BY at, rowid",
                 (workspace, session),
@@ -82,17 +97,18 @@ class SqliteLedgers:
         return [(str(kind), str(key), bytes(value)) for kind, key, value in rows]
 
     def keep(self, workspace: str, session: str, kind: str, key: str, value: bytes) -> None:
-        """Hands a part to the writing thread."""
+        """Hands a part to the writing thread, which takes many of them at once."""
+        self._waiting.append((workspace, session, kind, key, value, self._clock.now()))
         if self._writer is None:
             self._start()
-        self._queue.put((workspace, session, kind, key, value, self._clock.now()))
 
     def flush(self, timeout_s: float = FLUSH_TIMEOUT_S) -> bool:
         """Waits until what was kept so far is written; False when that took longer than `timeout_s`."""
         if self._writer is None:
             return True
         written = threading.Event()
-        self._queue.put(written)
+        self._flushing.append(written)
+        self._hurry.set()
         return written.wait(timeout_s)
 
     def close(self) -> None:
@@ -100,51 +116,39 @@ class SqliteLedgers:
         with self._starting:
             writer, self._writer = self._writer, None
         if writer is not None:
-            self._queue.put(None)
+            self._is_closed = True
+            self._hurry.set()
             writer.join(FLUSH_TIMEOUT_S)
         self._database.close()
 
     def _start(self) -> None:
         with self._starting:
-            if self._writer is None:
+            if self._writer is None and not self._is_closed:
                 self._writer = threading.Thread(target=self._write, name="interpose-sessions", daemon=True)
                 self._writer.start()
 
     def _write(self) -> None:
         while True:
-            batch: list[_Part] = []
-            waiting: list[threading.Event] = []
-            item = self._queue.get()
-            while item is not None:
-                if isinstance(item, threading.Event):
-                    waiting.append(item)
-                else:
-                    batch.append(item)
-                if len(batch) >= _BATCH or self._queue.empty():
-                    break
-                item = self._queue.get()
-            self._put(batch)
-            for written in waiting:
+            # Nobody wakes it for a part: that would cost the caller more than the part itself.
+            self._hurry.wait(GATHER_S)
+            self._hurry.clear()
+            is_last = self._is_closed
+            flushing = [self._flushing.popleft() for _ in range(len(self._flushing))]
+            self._put([self._waiting.popleft() for _ in range(len(self._waiting))])
+            for written in flushing:
                 written.set()
-            if item is None:
+            if is_last:
                 return
 
     def _put(self, batch: list[_Part]) -> None:
         if not batch:
             return
         try:
-            with self._database.transaction():
-                self._database.execute_many(
-                    "INSERT OR REPLACE INTO session_parts (workspace, session, kind, key, value, at)"
-                    " VALUES (?, ?, ?, ?, ?, ?)",
-                    batch,
-                )
-                for workspace, session in {part[:2] for part in batch}:
-                    self._database.execute(
-                        "DELETE FROM session_parts WHERE rowid IN (SELECT rowid FROM session_parts"
-                        " WHERE workspace = ? AND session = ? ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?)",
-                        (workspace, session, PARTS_KEPT),
-                    )
+            self._database.execute_many(
+                "INSERT OR REPLACE INTO session_parts (workspace, session, kind, key, value, at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                batch,
+            )
         except StorageError as error:
             self._lost(f"{len(batch)} parts of sessions are not kept for the next process: {error}")
 

@@ -9,30 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from interpose.catalog.fields import FOREIGN_PATHS, PATHS
 from interpose.command.globs import is_glob
 from interpose.command.patches import read_patch
 from interpose.command.paths import absolute_path
-from interpose.command.reader import CommandReader
+from interpose.command.reader import CommandReader, unread_shell
 from interpose.command.reading import Access, FileUse, Reading
 from interpose.contracts.decisions import Unknown
 from interpose.contracts.effects import HookInput
 from interpose.contracts.json import Json, JsonObject
 
-_SHELLS: Final = frozenset({"sh", "bash"})
-_PATH_FIELDS: Final = ("path", "paths", "include")
-_WRITTEN_FIELDS: Final = (*_PATH_FIELDS, "source")
+_WRITTEN_FIELDS: Final = (*PATHS, "source")
 """A file that was moved is gone from where it was."""
-_FOREIGN_PATH_FIELDS: Final = (
-    *_PATH_FIELDS,
-    "file_path",
-    "filePath",
-    "filename",
-    "file",
-    "uri",
-    "source",
-    "destination",
-)
-"""Where tools that the catalog does not know, those of MCP servers among them, commonly name files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +45,7 @@ class CallReader:
             case "patch":
                 return self._patch(given, arguments)
             case "read":
-                return self._fields(given, arguments, _PATH_FIELDS, "read")
+                return self._fields(given, arguments, PATHS, "read")
             case "search":
                 return self._search(given, arguments)
             case "write" | "edit":
@@ -69,9 +57,9 @@ class CallReader:
         command = arguments.get("command")
         if not isinstance(command, str):
             return Unknown("the command is not text")
-        shell = arguments.get("shell")
-        if isinstance(shell, str) and posixpath.basename(shell) not in _SHELLS:
-            return Unknown(f"the command is for {posixpath.basename(shell)}, and only sh and bash are read")
+        unread = unread_shell(arguments.get("shell"))
+        if unread is not None:
+            return unread
         own = arguments.get("cwd")
         cwd = posixpath.join(self._cwd(given), own) if isinstance(own, str) else self._cwd(given)
         return self.commands.read(command, cwd=cwd, home=self.home)
@@ -94,7 +82,7 @@ class CallReader:
         return Reading(files=(*reading.files, *self._uses(given, pattern, "read")))
 
     def _foreign(self, given: HookInput, arguments: JsonObject) -> Reading | Unknown:
-        named = self._fields(given, arguments, _FOREIGN_PATH_FIELDS, "write")
+        named = self._fields(given, arguments, FOREIGN_PATHS, "write")
         command = arguments.get("command")
         if isinstance(named, Unknown) or not isinstance(command, str):
             return named

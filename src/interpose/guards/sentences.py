@@ -13,8 +13,13 @@ _QUESTION: Final = re.compile(rf"\?[{_CLOSERS}]*$")
 _OPENING: Final = " \t\r\n\f\v\"'\u201c\u201d\u2018\u2019\u00ab([{-\u2013\u2014"
 
 
+LINE_CHARS: Final = 2_000
+"""How much of a last line is looked at, from its end."""
+
+
 def last_line(text: str) -> str:
-    """The last line that holds something, trimmed; "" when there is none."""
+    """The last line that holds something, trimmed, its end where it is long; "" when there is none."""
+    text = text.rstrip()[-LINE_CHARS:]
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 

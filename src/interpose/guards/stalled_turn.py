@@ -77,8 +77,7 @@ _LEFT_TO_THE_PERSON: Final = _words(
     r"|answer|reply|signal|say-so|decision|choice)\b"
 )
 _PUT_OFF: Final = _words(
-    r"\b(?:later(?: on)?|afterwards?|tomorrow|tonight|another time|next (?:time|week|month|sprint)|some ?day|in due course)"
-    r"\W*$"
+    r"\b(?:later(?: on)?|afterwards?|tomorrow|tonight|another time|next (?:time|week|month|sprint)|some ?day)\W*$"
 )
 _DEFERRED: Final = _words(r"\W*(?:(?:just|simply|now)\s+)?(?:wait|hold|stand\s+by|pause|defer|not|never)\b")
 _CONCRETE: Final = _words(

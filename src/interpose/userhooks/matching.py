@@ -8,34 +8,19 @@ import re
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
+from interpose.catalog.fields import FOREIGN_PATHS, PATHS
 from interpose.command.braces import expand_text
 from interpose.command.globs import Names, is_glob, split_glob
 from interpose.command.matching import match_paths
 from interpose.command.patches import read_patch
 from interpose.command.paths import PathPatterns, absolute_path
 from interpose.command.pattern import CommandPattern
-from interpose.command.reader import CommandReader
+from interpose.command.reader import CommandReader, unread_shell
 from interpose.command.reading import ACCESSES, Access, Answer, Found, NotFound, Reading
 from interpose.contracts.decisions import Unknown
 from interpose.contracts.effects import HookInput
 from interpose.contracts.json import Json, JsonObject
 from interpose.userhooks.hooks import Matchers
-
-_READ_BY: Final = frozenset({"sh", "bash"})
-"""The shells whose language is read."""
-
-_PATH_FIELDS: Final = ("path", "paths", "include")
-_FOREIGN_PATH_FIELDS: Final = (
-    *_PATH_FIELDS,
-    "file_path",
-    "filePath",
-    "filename",
-    "file",
-    "uri",
-    "source",
-    "destination",
-)
-"""Where tools that the catalog does not know (MCP tools among them) commonly name files."""
 
 _ACCESS_OF: Final[dict[str, Access]] = {"read": "read", "write": "write", "edit": "write"}
 
@@ -104,9 +89,9 @@ class Matcher:
             case "read" | "write" | "edit" as name:
                 if _ACCESS_OF[name] not in self._access:
                     return NotFound()
-                return self._ask_fields(patterns, arguments, _PATH_FIELDS, self._cwd(given, arguments))
+                return self._ask_fields(patterns, arguments, PATHS, self._cwd(given, arguments))
             case _:
-                return self._ask_fields(patterns, arguments, _FOREIGN_PATH_FIELDS, self._cwd(given, arguments))
+                return self._ask_fields(patterns, arguments, FOREIGN_PATHS, self._cwd(given, arguments))
 
     def _ask_shell(self, patterns: PathPatterns, given: HookInput, arguments: JsonObject) -> Answer:
         reading = self._reading(given, arguments)
@@ -122,9 +107,9 @@ class Matcher:
             return Unknown(f"the command of {given.tool_name} is not text") if wrong else NotFound()
         if not _is_unicode(command):
             return Unknown("the command holds half a Unicode character")
-        shell = arguments.get("shell")
-        if isinstance(shell, str) and posixpath.basename(shell) not in _READ_BY:
-            return Unknown(f"the command is for {posixpath.basename(shell)}, and only sh and bash are read")
+        unread = unread_shell(arguments.get("shell"))
+        if unread is not None:
+            return unread
         return self._reader.read(command, cwd=self._cwd(given, arguments), home=self._home)
 
     def _cwd(self, given: HookInput, arguments: JsonObject) -> str:

@@ -6,9 +6,9 @@ Knows: what counts as a yes, and that it holds for one digest. Does not know: wh
 import json
 import logging
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from interpose.concerns.driving import Act, driven, driven_async
 from interpose.concerns.permission.asking import Question, asked, asked_async, handler_name
 from interpose.concerns.permission.contract import ConsentError, ConsentHandler, SupportsConsent
 from interpose.contracts.arguments import owned
@@ -22,15 +22,7 @@ CONSENTS = "consents"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Act:
-    """Wanted: the rest of the list, with these."""
-
-    tool_name: str
-    arguments: Arguments
-
-
-_Steps: TypeAlias = Generator[Question | _Act, Any, Any]
+_Steps: TypeAlias = Generator[Question | Act, Any, Any]
 """Yields what is to be asked or run, receives the answer or the result, returns what the caller gets."""
 
 _Asking: TypeAlias = Generator[Question, Any, str | None]
@@ -68,11 +60,11 @@ class PermissionMiddleware(ToolMiddleware, SupportsConsent):
 
     def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
         """Asks in the thread of the call."""
-        return _driven(self._steps(tool_name, arguments, call_next.call), call_next)
+        return driven(self._steps(tool_name, arguments, call_next.call), asked, call_next)
 
     async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
         """Asks while the loop goes on."""
-        return await _driven_async(self._steps(tool_name, arguments, call_next.call), call_next)
+        return await driven_async(self._steps(tool_name, arguments, call_next.call), asked_async, call_next)
 
     def _steps(self, tool_name: str, arguments: Arguments, call: Call) -> _Steps:
         handler = self._handler
@@ -88,7 +80,7 @@ class PermissionMiddleware(ToolMiddleware, SupportsConsent):
         if denial is not None:
             return denial
         _bind(handler, call_digest(tool_name, final), call)
-        return (yield _Act(tool_name, final))
+        return (yield Act(tool_name, final))
 
 
 class _LateConsent:
@@ -102,12 +94,12 @@ class _LateConsent:
     def judge(self, tool_name: str, arguments: Arguments) -> Withheld | None:
         if self.inner is not None and (withheld := self.inner.judge(tool_name, arguments)) is not None:
             return withheld
-        return _withheld(_driven(self._asking(tool_name, arguments)))
+        return _withheld(driven(self._asking(tool_name, arguments), asked))
 
     async def judge_async(self, tool_name: str, arguments: Arguments) -> Withheld | None:
         if self.inner is not None and (withheld := await self.inner.judge_async(tool_name, arguments)) is not None:
             return withheld
-        return _withheld(await _driven_async(self._asking(tool_name, arguments)))
+        return _withheld(await driven_async(self._asking(tool_name, arguments), asked_async))
 
     def _asking(self, tool_name: str, arguments: Arguments) -> _Asking:
         self._call.judged_digest = ""  # nothing may run until everybody has said yes
@@ -117,42 +109,6 @@ class _LateConsent:
                 return denial
         self._call.judged_digest = call_digest(tool_name, arguments)
         return None
-
-
-def _driven(steps: _Steps | _Asking, call_next: CallNext | None = None) -> Any:
-    try:
-        wanted = next(steps)
-        while True:
-            try:
-                if isinstance(wanted, _Act):
-                    assert call_next is not None  # noqa: S101 - asking alone does not act
-                    answer = call_next(wanted.tool_name, wanted.arguments)
-                else:
-                    answer = asked(wanted)
-            except BaseException as error:  # noqa: BLE001 - handed to the steps, which deny or raise it on
-                wanted = steps.throw(error)
-            else:
-                wanted = steps.send(answer)
-    except StopIteration as stop:
-        return stop.value
-
-
-async def _driven_async(steps: _Steps | _Asking, call_next: CallNextAsync | None = None) -> Any:
-    try:
-        wanted = next(steps)
-        while True:
-            try:
-                if isinstance(wanted, _Act):
-                    assert call_next is not None  # noqa: S101 - asking alone does not act
-                    answer = await call_next(wanted.tool_name, wanted.arguments)
-                else:
-                    answer = await asked_async(wanted)
-            except BaseException as error:  # noqa: BLE001 - handed to the steps, which deny or raise it on
-                wanted = steps.throw(error)
-            else:
-                wanted = steps.send(answer)
-    except StopIteration as stop:
-        return stop.value
 
 
 def _consented(handler: ConsentHandler, tool_name: str, arguments: Arguments, call: Call) -> _Asking:

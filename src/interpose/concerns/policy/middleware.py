@@ -8,9 +8,10 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
+from interpose.concerns.driving import Act, driven, driven_async
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import ToolError
 from interpose.contracts.ports import Policy
@@ -22,22 +23,14 @@ from interpose.contracts.wording import annotated, refusal_text, withheld_text
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Act:
-    """Wanted: the rest of the list, with these."""
-
-    tool_name: str
-    arguments: Arguments
-
-
-_Steps: TypeAlias = Generator[ToolCall | ToolResult | _Act, Any, Any]
+_Steps: TypeAlias = Generator[ToolCall | ToolResult | Act, Any, Any]
 """Yields what is to be judged or run, receives the verdict or the result, returns what the caller gets."""
 
 RefusedWith: TypeAlias = Callable[[ToolCall | ToolResult, Verdict], Any]
 """What a caller gets in place of a refused call's or result's own; may raise instead."""
 
-_LateSteps: TypeAlias = Generator[ToolCall | ToolResult | _Act, Any, Withheld | None]
-_Judging: TypeAlias = Generator[ToolCall | ToolResult | _Act, Any, Verdict]
+_LateSteps: TypeAlias = Generator[ToolCall | ToolResult | Act, Any, Withheld | None]
+_Judging: TypeAlias = Generator[ToolCall | ToolResult | Act, Any, Verdict]
 
 
 class PolicyMiddleware(ToolMiddleware):
@@ -72,11 +65,13 @@ class PolicyMiddleware(ToolMiddleware):
 
     def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
         """Asks `policy.judge`; not to be called on the runtime's loop thread."""
-        return _driven(self._steps(tool_name, arguments, call_next.call), self._policy, call_next)
+        return driven(self._steps(tool_name, arguments, call_next.call), self._policy.judge, call_next)
 
     async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
         """As `on_execute_tool`, asking `policy.judge_async`."""
-        return await _driven_async(self._steps(tool_name, arguments, call_next.call), self._policy, call_next)
+        return await driven_async(
+            self._steps(tool_name, arguments, call_next.call), self._policy.judge_async, call_next
+        )
 
     def _steps(self, tool_name: str, arguments: Arguments, call: Call) -> _Steps:
         call.call_id = call.call_id or f"call_{uuid.uuid4().hex}"
@@ -108,7 +103,7 @@ class PolicyMiddleware(ToolMiddleware):
             )
 
         try:
-            result = yield _Act(tool_name, final)
+            result = yield Act(tool_name, final)
         except Exception as error:
             if not self._judge_results:
                 raise
@@ -175,13 +170,10 @@ class _LateJudge:
         self._call = call
 
     def judge(self, tool_name: str, arguments: Arguments) -> Withheld | None:
-        withheld: Withheld | None = _driven(self._steps(self, self._changed(tool_name, arguments)), self._policy)
-        return withheld
+        return driven(self._steps(self, self._changed(tool_name, arguments)), self._policy.judge)
 
     async def judge_async(self, tool_name: str, arguments: Arguments) -> Withheld | None:
-        steps = self._steps(self, self._changed(tool_name, arguments))
-        withheld: Withheld | None = await _driven_async(steps, self._policy)
-        return withheld
+        return await driven_async(self._steps(self, self._changed(tool_name, arguments)), self._policy.judge_async)
 
     def accept(self, changed: ToolCall, verdict: Verdict) -> None:
         self.ran = changed
@@ -196,42 +188,6 @@ class _LateJudge:
 def _leaf(call: Call, tool_name: str) -> str | None:
     leaf = call.leaf(tool_name)
     return None if leaf == tool_name else leaf
-
-
-def _driven(steps: _Steps | _LateSteps, policy: Policy, call_next: CallNext | None = None) -> Any:
-    try:
-        wanted = next(steps)
-        while True:
-            try:
-                if isinstance(wanted, _Act):
-                    assert call_next is not None  # noqa: S101 - late steps do not act
-                    answer = call_next(wanted.tool_name, wanted.arguments)
-                else:
-                    answer = policy.judge(wanted)
-            except BaseException as error:  # noqa: BLE001 - handed to the steps, which refuse or raise it on
-                wanted = steps.throw(error)
-            else:
-                wanted = steps.send(answer)
-    except StopIteration as stop:
-        return stop.value
-
-
-async def _driven_async(steps: _Steps | _LateSteps, policy: Policy, call_next: CallNextAsync | None = None) -> Any:
-    try:
-        wanted = next(steps)
-        while True:
-            try:
-                if isinstance(wanted, _Act):
-                    assert call_next is not None  # noqa: S101 - late steps do not act
-                    answer = await call_next(wanted.tool_name, wanted.arguments)
-                else:
-                    answer = await policy.judge_async(wanted)
-            except BaseException as error:  # noqa: BLE001 - handed to the steps, which refuse or raise it on
-                wanted = steps.throw(error)
-            else:
-                wanted = steps.send(answer)
-    except StopIteration as stop:
-        return stop.value
 
 
 def _changed_twice(judged: ToolCall, changed: ToolCall, wanted: Arguments) -> Refusal:

@@ -4,7 +4,7 @@ gave them; and how a history goes on within one reply of the client's.
 Knows: messages and their blocks. Does not know: verdicts, what is new in a request.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -112,17 +112,6 @@ def blocks_of(content: msgspec.Raw | None) -> list[msgspec.Raw]:
     if bytes(content).startswith(b'"'):
         return [msgspec.Raw(write_json(_text(value_of(content))))]
     return open_array(content)
-
-
-def texts_of(messages: Sequence[bytes], roles: Sequence[str]) -> Iterator[str]:
-    """The texts of the model's messages that may have a line of ours."""
-    for message, role in zip(messages, roles, strict=True):
-        if role != "assistant" or OURS not in message:
-            continue
-        for raw in blocks_of(open_object(msgspec.Raw(message)).get("content")):
-            block = value_of(raw)
-            if isinstance(block, dict) and isinstance(block.get("text"), str):
-                yield block["text"]
 
 
 def answer_of(entry: Json, text: str) -> Json:

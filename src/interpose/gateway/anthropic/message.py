@@ -10,31 +10,20 @@ from typing import Any
 
 import msgspec
 
-from interpose.contracts.json import Json, JsonObject
+from interpose.contracts.json import JsonObject
+from interpose.gateway.bodies import object_of
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import read_json, write_json
 from interpose.wire.sse import SseEvent, split
 from interpose.wire.strictjson import join_pieces, read_arguments
 
-_TEXT_DELTA = re.compile(rb'"type"\s*:\s*"text_delta"\s*,\s*"text"\s*:\s*("(?:[^"\\]|\\.)*")')
+_TEXT_DELTA = re.compile(rb'"type"\s*:\s*"text_delta"\s*,\s*"text"\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*")')
 _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """Deltas that are appended to a member of their block."""
 
 
 class _Incoherent(ValueError):  # noqa: N818 - says what the events are
     """Events that do not add up to a message."""
-
-
-def parsed(event: SseEvent) -> JsonObject:
-    """The data of an event; empty when it is no JSON object."""
-    data = event.data
-    if data is None:
-        return {}
-    try:
-        value: Json = read_json(data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def collected(raw: bytes) -> JsonObject | None:
@@ -111,7 +100,7 @@ class _Collecting:
 
     def of(self, events: list[SseEvent]) -> JsonObject:
         for event in events:
-            self._take(parsed(event))
+            self._take(object_of(event.data))
         if not self._message:
             raise _Incoherent("no message was begun")
         for index, pieces in self._pieces.items():

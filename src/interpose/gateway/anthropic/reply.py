@@ -7,39 +7,28 @@ from collections.abc import Generator
 
 import msgspec
 
-from interpose.contracts.json import Json
+from interpose.gateway.anthropic.ends import CALLS, NATURAL, NO_CALLS, output_tokens, with_spent
 from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Step, Steps, answered
-from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, open_object, value_of
+from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, open_object, raw_text, value_of
 from interpose.gateway.marks import GAP
+from interpose.gateway.wholes import WholeReply
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
 
-_NATURAL = ("tool_use", "end_turn", "stop_sequence")
 
-
-class AnthropicReply:
+class AnthropicReply(WholeReply):
     """The port `ReplyStream` for replies that come whole; the client's body is its last step."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        super().__init__()
         self._earlier: list[msgspec.Raw] = []
         """The blocks that the client is told of earlier replies of the model."""
         self._spent = 0
         self._refused: list[RefusedCall] = []
         self._released = 0
 
-    def feed(self, data: bytes) -> Steps:
-        """Takes more of the body."""
-        self._pieces.append(data)
-        yield from ()
-
-    def finish(self, fault: str | None = None) -> Steps:  # noqa: ARG002 - half a body is told as an error elsewhere
-        """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.
-
-        Raises Unreadable when the body is not a JSON object, or can be read in two ways.
-        """
-        body, self._pieces = b"".join(self._pieces), []
+    def _judged_body(self, body: bytes) -> Steps:
         top = open_body(body, arguments="input")
         content = top.get("content")
         if content is None or not bytes(content).startswith(b"["):
@@ -56,7 +45,7 @@ class AnthropicReply:
         answer = yield self._over(body, top, blocks)
         if isinstance(answer, Onward):
             self._earlier = _joined(self._earlier, [*judged, *([_text(answer.note)] if answer.note else [])])
-            self._spent += _output_tokens(top)
+            self._spent += output_tokens(value_of(top.get("usage")))
             return
         if is_same(judged, blocks) and not self._earlier:
             yield body
@@ -85,16 +74,16 @@ class AnthropicReply:
             refused=tuple(self._refused),
             released=self._released,
             stop_reason=reason if isinstance(reason, str) else None,
-            is_natural=reason in _NATURAL and is_last,
+            is_natural=reason in NATURAL and is_last,
         )
 
     def _told(self, top: RawObject, judged: list[msgspec.Raw]) -> RawObject:
         told = {**top, "content": msgspec.Raw(write_json(_joined(self._earlier, judged)))}
-        if self._refused and not self._released and value_of(top.get("stop_reason")) == "tool_use":
-            told["stop_reason"] = msgspec.Raw(b'"end_turn"')
+        if self._refused and not self._released and value_of(top.get("stop_reason")) == CALLS:
+            told["stop_reason"] = raw_text(NO_CALLS)
         usage = value_of(top.get("usage"))
         if self._spent and isinstance(usage, dict):
-            told["usage"] = msgspec.Raw(write_json({**usage, "output_tokens": _output_tokens(top) + self._spent}))
+            told["usage"] = msgspec.Raw(write_json(with_spent(usage, self._spent)))
         return told
 
 
@@ -132,9 +121,3 @@ def _with_input(fields: RawObject, arguments: object) -> msgspec.Raw:
 
 def _text(text: str) -> msgspec.Raw:
     return msgspec.Raw(write_json({"type": "text", "text": text}))
-
-
-def _output_tokens(top: RawObject) -> int:
-    usage: Json = value_of(top.get("usage"))
-    tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
-    return tokens if isinstance(tokens, int) else 0

@@ -10,8 +10,8 @@ import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import ToolChoice
-from interpose.gateway.anthropic.history import Restoring, texts_of
-from interpose.gateway.api import Edits, NewResult, NewTurn, ResultEdit, Rewritten, TurnEdit
+from interpose.gateway.anthropic.history import Restoring
+from interpose.gateway.api import Edits, NewResult, NewTurn, ResultEdit, Rewritten
 from interpose.gateway.bodies import (
     RawObject,
     content_digest,
@@ -26,11 +26,10 @@ from interpose.gateway.bodies import (
     role_of,
     root_of,
     spoken,
-    tools_of,
     value_of,
 )
-from interpose.gateway.marks import occurrences
-from interpose.gateway.wording import REMINDER_OPEN
+from interpose.gateway.contents import annotated, is_written_text, lines_in, prompt_text, prompted
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
 
@@ -48,33 +47,19 @@ class _Kinds(msgspec.Struct):
 _KINDS = msgspec.json.Decoder(_Kinds)
 
 
-class AnthropicRequest:
+class AnthropicRequest(ReadRequest):
     """The port `RequestView`. Raises Unreadable when the body is not JSON or its messages are no list."""
 
     def __init__(self, body: bytes) -> None:
-        self.body = body
-        self._top = open_body(body, arguments="input")
-        self._messages = [bytes(raw) for raw in open_array(self._top.get("messages"))]
-        self._roles = [role_of(msgspec.Raw(message)) for message in self._messages]
-        self._new_from = last_assistant(self._roles) + 1
-        model = value_of(self._top.get("model"))
-        self.model = model if isinstance(model, str) else None
-        self.is_streamed = value_of(self._top.get("stream")) is True
-        self.length = len(self._messages)
-        newest = self._newest_prompt()
-        self.turn = newest if newest and newest.position >= self._new_from else None
-        self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
-        self.results = tuple(self._new_results())
+        top = open_body(body, arguments="input")
+        messages = [bytes(raw) for raw in open_array(top.get("messages"))]
+        self._roles = [role_of(msgspec.Raw(message)) for message in messages]
+        super().__init__(body, top, messages, last_assistant(self._roles) + 1)
 
     @cached_property
     def root(self) -> str:
         """As the port says: what the person said first."""
-        return root_of(self._messages, self._roles)
-
-    @cached_property
-    def tools(self) -> list[Json]:
-        """As the port says."""
-        return tools_of(self._top.get("tools"))
+        return root_of(self._history, self._roles)
 
     def tool_names(self) -> tuple[str, ...]:
         """As the port says."""
@@ -82,26 +67,20 @@ class AnthropicRequest:
 
     def occurrences(self, line: str) -> int:
         """As the port says."""
-        return occurrences(texts_of(self._messages, self._roles), line)
+        said = (entry for entry, role in zip(self._history, self._roles, strict=True) if role == "assistant")
+        return lines_in(said, line)
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none."""
-        messages = self._model_history(edits)
         choice = self._choice(tool_choice)
-        if choice is None and is_same(messages, self._messages):
-            return Rewritten(self.body)
-
-        top = dict(self._top)
-        top["messages"] = msgspec.Raw(write_json([msgspec.Raw(message) for message in messages]))
-        if choice is not None:
-            top["tool_choice"] = choice
-        return Rewritten(write_json(top), choice_applied=choice is not None)
+        chosen = {} if choice is None else {"tool_choice": choice}
+        return self._with_history("messages", self._model_history(edits), chosen)
 
     def _model_history(self, edits: Edits) -> list[bytes]:
         """The messages as the model knows them; the same objects where that is what the client has."""
         if not edits.restores:
             return [
-                self._edited(position, edits) if role == "user" else self._messages[position]
+                self._edited(position, edits) if role == "user" else self._history[position]
                 for position, role in enumerate(self._roles)
             ]
         restoring = Restoring(edits, self.root)
@@ -109,25 +88,25 @@ class AnthropicRequest:
         for position, role in enumerate(self._roles):
             match role:
                 case "assistant":
-                    messages += restoring.spoken(self._messages[position])
+                    messages += restoring.spoken(self._history[position])
                 case "user":
                     messages.append(restoring.heard(self._edited(position, edits)))
                 case _:
-                    messages += [*restoring.between(), self._messages[position]]
+                    messages += [*restoring.between(), self._history[position]]
         return [*messages, *restoring.between()]
 
     def _newest_prompt(self) -> NewTurn | None:
-        for position in range(len(self._messages) - 1, -1, -1):
-            if self._roles[position] != "user" or _carries_results(self._messages[position]):
+        for position in range(len(self._history) - 1, -1, -1):
+            if self._roles[position] != "user" or _carries_results(self._history[position]):
                 continue
-            content = value_of(open_object(msgspec.Raw(self._messages[position])).get("content"))
-            prompt = _prompt_text(content)
+            content = value_of(open_object(msgspec.Raw(self._history[position])).get("content"))
+            prompt = prompt_text(content)
             if prompt.strip():
                 return NewTurn(position, content_digest(content), prompt, spoken(self._roles[:position]))
         return None
 
     def _new_results(self) -> Iterator[NewResult]:
-        for message in self._messages[self._new_from :]:
+        for message in self._history[self._new_from :]:
             if _RESULT_MARK not in message:
                 continue
             for block in _blocks(message):
@@ -151,7 +130,7 @@ class AnthropicRequest:
     def _call(self, call_id: str) -> tuple[str, JsonObject, str | None]:
         mark = call_id.encode("utf-8", "replace")
         for position in range(self._new_from - 1, -1, -1):
-            message = self._messages[position]
+            message = self._history[position]
             if self._roles[position] != "assistant" or mark not in message:
                 continue
             for raw in _raw_blocks(message):
@@ -159,11 +138,11 @@ class AnthropicRequest:
                 if value_of(block.get("type")) == "tool_use" and value_of(block.get("id")) == call_id:
                     arguments, problem = read_arguments(bytes(block.get("input") or b""))
                     return str(value_of(block.get("name")) or ""), arguments or {}, problem
-        return "", {}, "the call that this result answers is not in the history"
+        return "", {}, UNKNOWN_CALL
 
     def _edited(self, position: int, edits: Edits) -> bytes:
         """The message with its edits; the same object when there are none."""
-        message = self._messages[position]
+        message = self._history[position]
         has_results = bool(edits.edited_calls) and _RESULT_MARK in message
         if not has_results and position not in edits.edited_positions:
             return message
@@ -174,8 +153,8 @@ class AnthropicRequest:
         blocks = [msgspec.Raw(_text_block(content))] if isinstance(content, str) else _raw_blocks(message)
         edited = [_edited_block(block, edits) for block in blocks]
         if turn is not None and not turn.is_empty:
-            edited = _prompted(edited, turn)
-        if len(edited) == len(blocks) and all(new is old for new, old in zip(edited, blocks, strict=True)):
+            edited = prompted(edited, turn, _is_prompt, _text_blocks)
+        if is_same(edited, blocks):
             return message
 
         fields["content"] = msgspec.Raw(write_json(edited))
@@ -214,41 +193,12 @@ def _blocks(message: bytes) -> list[Json]:
     return [value_of(raw) for raw in _raw_blocks(message)]
 
 
-def _prompt_text(content: Json) -> str:
-    """What the person wrote: text blocks, without those that the agent itself put in as reminders."""
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    if not isinstance(content, list):
-        return ""
-    return content_text([block for block in content if not _is_reminder(block)])
-
-
-def _is_reminder(block: Json) -> bool:
-    text = block.get("text") if isinstance(block, dict) else None
-    return isinstance(text, str) and text.lstrip().startswith(REMINDER_OPEN)
-
-
 def _text_block(text: str) -> bytes:
     return write_json({"type": "text", "text": text})
 
 
-def _prompted(blocks: list[msgspec.Raw], turn: TurnEdit) -> list[msgspec.Raw]:
-    """The reminder before the first text of the person; results stay first, as the API demands.
-
-    A prompt that is replaced stands there in one block.
-    """
-    values = [value_of(block) for block in blocks]
-    texts = [at for at, value in enumerate(values) if _is_of_the_person(value)]
-    place = texts[0] if texts else len(blocks)
-    behind = blocks[place:]
-    if turn.replacement is not None:
-        kept = [block for at, block in enumerate(blocks) if at > place and at not in texts]
-        behind = [*_text_blocks(turn.replacement), *kept]
-    return [*blocks[:place], *_text_blocks(turn.reminder), *behind]
-
-
-def _is_of_the_person(block: Json) -> bool:
-    return isinstance(block, dict) and block.get("type") == "text" and not _is_reminder(block)
+def _is_prompt(block: msgspec.Raw) -> bool:
+    return is_written_text(value_of(block))
 
 
 def _edited_block(raw: msgspec.Raw, edits: Edits) -> msgspec.Raw:
@@ -273,8 +223,7 @@ def _edited_content(fields: RawObject, content: Json, edit: ResultEdit) -> msgsp
     if not isinstance(content, list):
         return raw_text(edit.applied(content if isinstance(content, str) else ""))
 
-    blocks = open_array(fields["content"]) if edit.replacement is None else _text_blocks(edit.replacement)
-    return msgspec.Raw(write_json([*_text_blocks(edit.front), *blocks, *_text_blocks(edit.addition)]))
+    return msgspec.Raw(write_json(annotated(open_array(fields["content"]), edit, _text_blocks)))
 
 
 def _text_blocks(text: str) -> list[msgspec.Raw]:

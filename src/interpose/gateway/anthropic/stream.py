@@ -4,79 +4,35 @@ Knows: the events of the API. Does not know: sockets, why a call is refused.
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from interpose.contracts.json import Json, JsonObject
-from interpose.gateway.anthropic.message import block_end, collected, parsed, text_delta, text_start
+from interpose.gateway.anthropic.ends import NATURAL, reason_of, spending_told, spent_in, stop_told
+from interpose.gateway.anthropic.held import Held, changed_events, refused_events
+from interpose.gateway.anthropic.message import block_end, collected, text_delta, text_start
 from interpose.gateway.api import (
     CUT_SHORT,
     HELD_BYTES_MAX,
     Answer,
     Dropped,
-    Onward,
-    ProposedCall,
     RefusedCall,
     RoundOver,
     Step,
     Steps,
     answered,
 )
-from interpose.gateway.bodies import read_in_one_way
+from interpose.gateway.bodies import object_of, read_in_one_way
 from interpose.gateway.faults import error_event
 from interpose.gateway.marks import GAP
-from interpose.gateway.transcript import Transcript
+from interpose.gateway.streaming import EventStream, Out, left
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
-from interpose.wire.sse import SseEvent, SseReader, split
-from interpose.wire.strictjson import join_pieces, read_arguments
-
-_NATURAL = ("tool_use", "end_turn", "stop_sequence")
-"""Why a model stops by itself."""
+from interpose.wire.sse import SseEvent, split
 
 _MARKS = (b"tool_use", b"message_delta", b"message_stop", b"\\u")
 """Bytes without which an event cannot matter while no call is held; an escape may hide any of them."""
 
-_Out: TypeAlias = list[bytes]
 
-
-@dataclass(slots=True)
-class _Held:
-    """A tool_use block on its way in. Bytes are kept as they came, pieces of the input as they were meant."""
-
-    start: SseEvent
-    block: JsonObject
-    raw: bytearray
-    pieces: list[str] = field(default_factory=list)
-    first_delta: SseEvent | None = None
-    is_odd: bool = False
-
-    @property
-    def call_id(self) -> str:
-        return str(self.block.get("id") or "")
-
-    @property
-    def name(self) -> str:
-        return str(self.block.get("name") or "")
-
-    def entry(self, call: ProposedCall) -> Json:
-        """The block as the history has it; None for one whose input cannot be told."""
-        return None if call.problem is not None else {**self.block, "input": call.arguments}
-
-    def call(self) -> ProposedCall:
-        if self.is_odd:
-            return ProposedCall(self.call_id, self.name, {}, "a piece of the input is not a text")
-        text = join_pieces(self.pieces)
-        at_start = self.block.get("input")
-        if at_start and text:
-            return ProposedCall(
-                self.call_id, self.name, {}, "the input came twice, in the start of the block and after"
-            )
-        arguments, problem = read_arguments(write_json(at_start) if at_start else text)
-        return ProposedCall(self.call_id, self.name, arguments or {}, problem)
-
-
-class AnthropicStream:
+class AnthropicStream(EventStream):
     """The port `ReplyStream`. Its calls are judged one by one, as each is complete.
 
     The stop reason is held back until the stream says that it is over, so that a provider which tells it too early
@@ -84,9 +40,8 @@ class AnthropicStream:
     """
 
     def __init__(self) -> None:
-        self._reader = SseReader()
-        self._transcript = Transcript()
-        self._held: dict[str, _Held] = {}
+        super().__init__()
+        self._held: dict[str, Held] = {}
         self._closed: set[str] = set()
         self._tail: list[SseEvent] = []
         self._told: list[RefusedCall] = []
@@ -101,44 +56,12 @@ class AnthropicStream:
         """A block of ours and its end, held while the model's next text may stand in it too: some clients show the
         last block alone."""
         self._is_over = False
-        self._is_between = False
-        """Whether the former reply is over and the next one has not begun."""
-        self._unread = b""
-        """The last that left without being read."""
         self._newline = b"\n"
-
-    def feed(self, data: bytes) -> Steps:
-        """What `data` makes possible; texts leave within the same call."""
-        self._is_between = False
-        block = self._reader.take(data)
-        self._transcript.add(block)
-        first = _first_mark(block) if self._is_idle else 0
-        if first < 0:
-            if block:
-                self._unread = block
-                yield block
-            return
-
-        plain, events = self._reader.split_from(block, first)
-        out: _Out = [plain] if plain else []
-        for event in events:
-            if self._is_idle and _first_mark(event.raw) < 0:
-                self._unread = event.raw
-                out.append(event.raw)
-                continue
-            yield from self._take(event, out)
-            if self._is_between:
-                break
-        if out:
-            yield b"".join(out)
 
     def finish(self, fault: str | None = None) -> Steps:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
-        out: _Out = []
-        events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
-            self._transcript.add(event.raw)
-            yield from self._take(event, out)
+        out: Out = []
+        yield from self._take_last(fault, out)
 
         if self._held:
             self._close(out)
@@ -152,13 +75,16 @@ class AnthropicStream:
         if out:
             yield b"".join(out)
 
-    @property
-    def _is_idle(self) -> bool:
-        return not (self._held or self._tail or self._closed or self._before)
+    def _first_mark(self, raw: bytes) -> int:
+        if self._held or self._tail or self._closed or self._before:
+            return 0
+        if raw.find(b"tool_use") < 0 and raw.find(b"message_") < 0 and raw.find(b"\\") < 0:  # quicker than `in`
+            return -1
+        return min((at for mark in _MARKS if (at := raw.find(mark)) >= 0), default=-1)
 
-    def _take(self, event: SseEvent, out: _Out) -> Steps:
+    def _take(self, event: SseEvent, out: Out) -> Steps:
         yield from read_in_one_way(event.data, out)
-        data = parsed(event)
+        data = object_of(event.data)
         if self._before:
             event, data = self._counted_on(event, data)
         key = str(data.get("index"))
@@ -192,7 +118,7 @@ class AnthropicStream:
             case _:
                 self._pass(event, out)
 
-    def _start(self, event: SseEvent, data: JsonObject, out: _Out) -> Steps:
+    def _start(self, event: SseEvent, data: JsonObject, out: Out) -> Steps:
         calls = _calls_at_start(data)
         self._refused += len(calls)
         for block in calls:
@@ -200,7 +126,7 @@ class AnthropicStream:
         if not self._before:
             self._pass(event.with_data(write_json(_emptied(data))) if calls else event, out)
 
-    def _joins(self, event: SseEvent, data: JsonObject, out: _Out) -> bool:
+    def _joins(self, event: SseEvent, data: JsonObject, out: Out) -> bool:
         """Whether the first text of a later reply begins in the block of ours that is open; others close it."""
         kind = str(_kind(event, data))
         if self._open is None or not kind.startswith("content_block_"):
@@ -217,7 +143,7 @@ class AnthropicStream:
         out.append(text_delta(self._before, f"{GAP}{text}", self._newline))
         return True
 
-    def _close(self, out: _Out) -> None:
+    def _close(self, out: Out) -> None:
         if self._open is not None:
             out.append(self._open[1].raw)
             self._open = None
@@ -234,7 +160,7 @@ class AnthropicStream:
         if isinstance(index, int):
             self._last_index = max(self._last_index, index)
 
-    def _pass(self, event: SseEvent, out: _Out) -> None:
+    def _pass(self, event: SseEvent, out: Out) -> None:
         if self._tail:
             self._tail.append(event)
             return
@@ -246,7 +172,7 @@ class AnthropicStream:
         self._newline = event.newline
         self._closed.discard(key)
         self._note_index(data)
-        self._held[key] = _Held(event, data["content_block"], bytearray(event.raw))
+        self._held[key] = Held(event, data["content_block"], bytearray(event.raw))
 
     def _add(self, key: str, event: SseEvent, data: JsonObject) -> Steps:
         held = self._held[key]
@@ -262,27 +188,29 @@ class AnthropicStream:
             self._closed.add(key)
             yield self._dropped(key, f"it is larger than {HELD_BYTES_MAX} bytes")
 
-    def _complete(self, key: str, event: SseEvent, out: _Out) -> Steps:
+    def _complete(self, key: str, event: SseEvent, out: Out) -> Steps:
         held = self._held.pop(key)
         self._closed.add(key)
         call = held.call()
-        if out:
-            yield b"".join(out)
-            out.clear()
+        yield from left(out)
         verdict = answered((yield call))
         if not verdict.allowed:
             self._refused += 1
             line = refused_line(held.name, verdict)
             self._told.append(RefusedCall(call, line, held.entry(call)))
             self._told_at = max(self._told_at, int(key) if key.isdigit() else -1)
-            out += _refused(held, line)
+            out += refused_events(held, line)
             self._open = (int(key) if key.isdigit() else -1, event)
             return
 
         self._released += 1
-        out += [bytes(held.raw), event.raw] if verdict.arguments is None else _changed(held, verdict.arguments, event)
+        out += (
+            [bytes(held.raw), event.raw]
+            if verdict.arguments is None
+            else changed_events(held, verdict.arguments, event)
+        )
 
-    def _end(self, event: SseEvent, out: _Out) -> Steps:
+    def _end(self, event: SseEvent, out: Out) -> Steps:
         if not self._held:
             if (yield from self._goes_on(out)):
                 return
@@ -297,36 +225,32 @@ class AnthropicStream:
         self._tail.clear()
         out.append(error_event("anthropic", CUT_SHORT, self._newline))
 
-    def _goes_on(self, out: _Out) -> Generator[Step, Answer, bool]:
+    def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
         """Whether another reply of the model follows in this one; asked before the end leaves."""
-        if out:
-            yield b"".join(out)
-            out.clear()
-        reason = next((said for event in reversed(self._tail) if (said := _stop_reason(event))), None)
+        yield from left(out)
+        reason = next((said for event in reversed(self._tail) if (said := reason_of(event))), None)
         is_last = not self._told or self._told_at >= self._last_index
-        is_natural = reason in _NATURAL and is_last and self._refused == len(self._told)
+        is_natural = reason in NATURAL and is_last and self._refused == len(self._told)
         raw = self._transcript.taken()
-        answer = yield RoundOver(raw, tuple(self._told), self._released, reason, is_natural)
-        if not isinstance(answer, Onward):
-            return False
-        self._begin_next(raw, answer.note, out)
-        return True
+        over = RoundOver(raw, tuple(self._told), self._released, reason, is_natural)
+        answer = yield from self._followed(over)
+        if answer is not None:
+            self._begin_next(raw, answer.note, out)
+        return answer is not None
 
-    def _begin_next(self, raw: bytes, note: str, out: _Out) -> None:
-        self._spent += sum(_output_tokens(event) for event in self._tail)
+    def _begin_next(self, raw: bytes, note: str, out: Out) -> None:
+        self._spent += sum(spent_in(event) for event in self._tail)
         self._before += _blocks_in(raw)
         if note:
             self._close(out)
             out.append(text_start(self._before, note, self._newline))
             self._open = (self._before, block_end(self._before, self._newline))
             self._before += 1
-        self._reader = SseReader()
         self._closed.clear()
         self._tail = []
         self._told = []
         self._told_at = self._last_index = -1
         self._released = self._refused = 0
-        self._is_between = True
 
     def _drop_held(self, reason: str) -> Generator[Dropped, Answer, None]:
         for key in list(self._held):
@@ -337,23 +261,16 @@ class AnthropicStream:
         self._refused += 1
         return Dropped(held.call_id, held.name, reason)
 
-    def _final_tail(self) -> _Out:
-        events = [_stop_told(event) for event in self._tail] if self._refused and not self._released else self._tail
+    def _final_tail(self) -> Out:
+        events = [stop_told(event) for event in self._tail] if self._refused and not self._released else self._tail
         self._tail = []
         if self._spent:
-            events = [_with_spent(event, self._spent) for event in events]
+            events = [spending_told(event, self._spent) for event in events]
         return [event.raw for event in events]
 
 
-def _first_mark(raw: bytes) -> int:
-    """Where the first byte stands that matters, or -1."""
-    if raw.find(b"tool_use") < 0 and raw.find(b"message_") < 0 and raw.find(b"\\") < 0:  # quicker than `in`
-        return -1
-    return min((at for mark in _MARKS if (at := raw.find(mark)) >= 0), default=-1)
-
-
 def _tells_error(block: bytes) -> bool:
-    return b"error" in block and any(_kind(event, parsed(event)) == "error" for event in split(block))
+    return b"error" in block and any(_kind(event, object_of(event.data)) == "error" for event in split(block))
 
 
 def _kind(event: SseEvent, data: JsonObject) -> Json:
@@ -377,63 +294,6 @@ def _emptied(data: JsonObject) -> JsonObject:
     return {**data, "message": {**data["message"], "content": []}}
 
 
-def _refused(held: _Held, line: str) -> _Out:
-    index = parsed(held.start).get("index")
-    start = {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
-    delta = {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": line}}
-    return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw]
-
-
-def _changed(held: _Held, arguments: JsonObject, stop: SseEvent) -> _Out:
-    data = parsed(held.start)
-    text = write_json(arguments).decode()
-    delta = {
-        "type": "content_block_delta",
-        "index": data.get("index"),
-        "delta": {"type": "input_json_delta", "partial_json": text},
-    }
-    start = {**data, "content_block": {**held.block, "input": {}}}
-    return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw, stop.raw]
-
-
-def _delta_event(held: _Held, delta: JsonObject) -> SseEvent:
-    data = write_json(delta)
-    if held.first_delta is not None:
-        return held.first_delta.with_data(data)
-    return SseEvent.build("content_block_delta", data, held.start.newline)
-
-
-def _stop_reason(event: SseEvent) -> str | None:
-    delta = parsed(event).get("delta")
-    reason = delta.get("stop_reason") if isinstance(delta, dict) else None
-    return reason if isinstance(reason, str) else None
-
-
-def _output_tokens(event: SseEvent) -> int:
-    usage = parsed(event).get("usage")
-    tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
-    return tokens if isinstance(tokens, int) else 0
-
-
-def _with_spent(event: SseEvent, spent: int) -> SseEvent:
-    """The event with what earlier replies of the model cost in its count."""
-    data = parsed(event)
-    usage = data.get("usage")
-    if not isinstance(usage, dict):
-        return event
-    total = {**usage, "output_tokens": _output_tokens(event) + spent}
-    return event.with_data(write_json({**data, "usage": total}))
-
-
 def _blocks_in(raw: bytes) -> int:
     message = collected(raw)
     return len(message["content"]) if message is not None else raw.count(b'"content_block_start"')
-
-
-def _stop_told(event: SseEvent) -> SseEvent:
-    """The event with `end_turn` where it says that a tool is to be used, since none is left."""
-    data = parsed(event)
-    delta = data.get("delta")
-    if not isinstance(delta, dict) or delta.get("stop_reason") != "tool_use":
-        return event
-    return event.with_data(write_json({**data, "delta": {**delta, "stop_reason": "end_turn"}}))

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from interpose.contracts.json import Json, JsonObject
+from interpose.gateway.bodies import object_of
 from interpose.gateway.chat.calls import LEGACY
 from interpose.gateway.marks import GAP, told
-from interpose.wire.jsonbytes import read_json, write_json
+from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, SseReader, split
 
 DONE = b"[DONE]"
@@ -77,7 +78,7 @@ class Earlier:
 
 def earlier_of(raw: bytes, before: Earlier | None, *, has_text: bool) -> Earlier:
     """What the client has when the reply `raw` is over too."""
-    chunks = [chunk for event in events_of(raw) if "choices" in (chunk := parsed(event.data))]
+    chunks = [chunk for event in events_of(raw) if "choices" in (chunk := object_of(event.data))]
     usage = next((chunk["usage"] for chunk in reversed(chunks) if isinstance(chunk.get("usage"), dict)), None)
     if before is not None:
         spent = before.spent if usage is None else with_spent(usage, before.spent)
@@ -129,23 +130,12 @@ def finishes_in(raw: bytes) -> int:
 
 def tells_error(block: bytes) -> bool:
     """Whether the provider ended the stream with an error."""
-    return b"error" in block and any(bool(parsed(event.data).get("error")) for event in split(block))
+    return b"error" in block and any(bool(object_of(event.data).get("error")) for event in split(block))
 
 
 def is_done(data: bytes | None) -> bool:
     """Whether the stream says that it is over."""
     return data is not None and data.strip() == DONE
-
-
-def parsed(data: bytes | None) -> JsonObject:
-    """The chunk; empty when it is no JSON object."""
-    if data is None:
-        return {}
-    try:
-        value: Json = read_json(data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def proposes(said: Json) -> bool:
@@ -180,7 +170,7 @@ def with_delta(
 
 def finished_as_stop(event: SseEvent) -> SseEvent:
     """The event with `stop` where it says that calls are to be run."""
-    chunk = parsed(event.data)
+    chunk = object_of(event.data)
     said = chunk["choices"][0]
     if not ends_in_call(said):
         return event

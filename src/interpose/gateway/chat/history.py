@@ -110,16 +110,6 @@ def joined(earlier: Json, later: Json) -> Json:
     return [*_as_parts(earlier), *_as_parts(later)]
 
 
-def texts_of(messages: Sequence[bytes], roles: Sequence[str]) -> Iterator[str]:
-    """The texts of the model's messages that may have a line of ours."""
-    for message, role in zip(messages, roles, strict=True):
-        if role != "assistant" or OURS not in message:
-            continue
-        for part in _as_parts(value_of(open_object(msgspec.Raw(message)).get("content"))):
-            if isinstance(part, dict) and isinstance(part.get("text"), str):
-                yield part["text"]
-
-
 def _taken_apart(fields: RawObject, parts: list[Any]) -> Iterator[JsonObject]:
     """The messages that one message of the client's stands for."""
     said: list[Any] = []

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
-from interpose.gateway.bodies import content_text
+from interpose.gateway.bodies import content_text, object_of
 from interpose.gateway.chat.calls import LEGACY, THOUGHTS
 from interpose.gateway.chat.choice import Choice
-from interpose.gateway.chat.chunks import DONE, events_of, is_done, parsed
+from interpose.gateway.chat.chunks import DONE, events_of, is_done
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import read_json, write_json
 from interpose.wire.sse import SseEvent
@@ -25,7 +25,7 @@ _GROWING = ("content", "refusal", *THOUGHTS)
 """Members of a message that come in pieces."""
 
 _LISTED = ("content", "annotations", "reasoning_details")
-_CONTENT = re.compile(rb'"content"\s*:\s*(null|"(?:[^"\\]|\\.)*")')
+_CONTENT = re.compile(rb'"content"\s*:\s*(null|"[^"\\]*(?:\\.[^"\\]*)*")')
 _NOT_QUICK = re.compile(rb'"refusal"\s*:\s*[^\sn]|"index"\s*:\s*[^\s0]|\\u00[67]')
 """What the quick way does not read: a refusal, another choice, a letter that is written as an escape."""
 
@@ -98,7 +98,7 @@ class _Collecting:
         for event in events:
             data = event.data
             if data is not None and not is_done(data):
-                self._take(parsed(data))
+                self._take(object_of(data))
         if not self._is_begun:
             raise _Incoherent("no chunk came")
         top = {key: WHOLE if (key, value) == ("object", CHUNK) else value for key, value in self._top.items()}

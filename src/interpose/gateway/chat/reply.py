@@ -24,15 +24,16 @@ from interpose.gateway.chat.calls import (
 from interpose.gateway.chat.chunks import CALL_REASONS, NATURAL, with_spent
 from interpose.gateway.chat.history import joined
 from interpose.gateway.marks import GAP
+from interpose.gateway.wholes import WholeReply
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
 
 
-class ChatReply:
+class ChatReply(WholeReply):
     """The port `ReplyStream` for replies that come whole; the client's body is its last step."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        super().__init__()
         self._head: RawObject = {}
         """What the first reply of the model is called, once another one follows."""
         self._earlier: Json = None
@@ -41,17 +42,7 @@ class ChatReply:
         self._refused: list[RefusedCall] = []
         self._released = 0
 
-    def feed(self, data: bytes) -> Steps:
-        """Takes more of the body."""
-        self._pieces.append(data)
-        yield from ()
-
-    def finish(self, fault: str | None = None) -> Steps:  # noqa: ARG002 - half a body is told as an error elsewhere
-        """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.
-
-        Raises Unreadable when the body is not a JSON object, or can be read in two ways.
-        """
-        body, self._pieces = b"".join(self._pieces), []
+    def _judged_body(self, body: bytes) -> Steps:
         top = open_body(body)
         raw_choices = top.get("choices")
         if raw_choices is None or not bytes(raw_choices).startswith(b"["):

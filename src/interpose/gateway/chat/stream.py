@@ -5,7 +5,6 @@ Knows: chunks, choices, the end of a stream. Does not know: sockets, why a call 
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import Verdict
@@ -14,14 +13,13 @@ from interpose.gateway.api import (
     HELD_BYTES_MAX,
     Answer,
     Dropped,
-    Onward,
     RefusedCall,
     RoundOver,
     Step,
     Steps,
     answered,
 )
-from interpose.gateway.bodies import read_in_one_way
+from interpose.gateway.bodies import object_of, read_in_one_way
 from interpose.gateway.chat.calls import LEGACY
 from interpose.gateway.chat.choice import Choice, PartialCall, refused_calls, rewritten_deltas
 from interpose.gateway.chat.chunks import (
@@ -36,20 +34,17 @@ from interpose.gateway.chat.chunks import (
     has_text,
     is_done,
     is_finish,
-    parsed,
     proposes,
     tells_error,
     with_delta,
 )
 from interpose.gateway.faults import error_event
-from interpose.gateway.transcript import Transcript
+from interpose.gateway.streaming import EventStream, Out, left
 from interpose.wire.jsonbytes import write_json
-from interpose.wire.sse import SseEvent, SseReader
+from interpose.wire.sse import SseEvent
 
 _FIRST = frozenset((0, "None"))
 """What the first choice is called; some servers do not number it."""
-
-_Out: TypeAlias = list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +56,7 @@ class _Finish:
     waits: bool
 
 
-class ChatStream:
+class ChatStream(EventStream):
     """The port `ReplyStream`. A call is complete when its choice is finished, or the stream says [DONE].
 
     A finish that leaves no call for the client to run is held back until the stream is over, since another reply of
@@ -69,63 +64,27 @@ class ChatStream:
     """
 
     def __init__(self) -> None:
-        self._reader = SseReader()
-        self._transcript = Transcript()
+        super().__init__()
         self._choices: dict[Json, Choice] = {}
         self._tail: list[SseEvent | _Finish] = []
         self._told: list[RefusedCall] = []
         self._earlier: Earlier | None = None
         self._is_over = False
-        self._is_between = False
-        """Whether the former reply is over and the next one has not begun."""
         self._is_one_choice = True
         self._finishes = 0
         self._has_text = False
-        self._unread = b""
-        """The last that left without being read."""
         self._newline = b"\n"
-
-    def feed(self, data: bytes) -> Steps:
-        """What `data` makes possible; texts leave within the same call."""
-        self._is_between = False
-        block = self._reader.take(data)
-        self._transcript.add(block)
-        first = first_mark(block) if self._is_idle else 0
-        if first < 0:
-            if block:
-                self._unread = block
-                self._note_text(block)
-                yield block
-            return
-
-        plain, events = self._reader.split_from(block, first)
-        self._note_text(plain)
-        out: _Out = [plain] if plain else []
-        for event in events:
-            self._note_text(event.raw)
-            if self._is_idle and first_mark(event.raw) < 0:
-                self._unread = event.raw
-                out.append(event.raw)
-                continue
-            yield from self._take(event, out)
-            if self._is_between:
-                break
-        if out:
-            yield b"".join(out)
 
     def finish(self, fault: str | None = None) -> Steps:
         """The end of the stream. A call whose choice was not finished is dropped, and an error says so."""
-        out: _Out = []
-        events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
-            self._transcript.add(event.raw)
-            yield from self._take(event, out)
+        out: Out = []
+        yield from self._take_last(fault, out)
         if not self._is_between:
             yield from self._ended(fault, out)
         if out:
             yield b"".join(out)
 
-    def _ended(self, fault: str | None, out: _Out) -> Steps:
+    def _ended(self, fault: str | None, out: Out) -> Steps:
         if self._is_over or tells_error(self._unread):
             self._is_over, fault = True, None
         for choice in self._choices.values():
@@ -139,22 +98,22 @@ class ChatStream:
         if held or fault is not None:
             out.append(error_event("chat", fault or CUT_SHORT, self._newline))
 
-    @property
-    def _is_idle(self) -> bool:
-        return not self._choices and not self._tail and self._earlier is None
+    def _first_mark(self, raw: bytes) -> int:
+        return 0 if self._choices or self._tail or self._earlier is not None else first_mark(raw)
 
-    def _note_text(self, raw: bytes) -> None:
-        if not self._has_text:
-            self._has_text = TEXT_MARK.search(raw) is not None
+    def _pass_unread(self, raw: bytes) -> None:
+        self._unread = raw
+        self._has_text = self._has_text or TEXT_MARK.search(raw) is not None
 
-    def _take(self, event: SseEvent, out: _Out) -> Steps:
+    def _take(self, event: SseEvent, out: Out) -> Steps:
+        self._has_text = self._has_text or TEXT_MARK.search(event.raw) is not None
         yield from read_in_one_way(event.data, out)
         data = event.data
         if is_done(data):
             yield from self._done(event, out)
             return
 
-        chunk = parsed(data)
+        chunk = object_of(data)
         if self._earlier is not None:
             carried, chunk, self._earlier = self._earlier.carried(event, chunk)
             if carried is None:
@@ -178,7 +137,7 @@ class ChatStream:
             single = {**chunk, "choices": [choice]}
             yield from self._chunk(event.with_data(write_json(single)), single, choice, out)
 
-    def _chunk(self, event: SseEvent, chunk: JsonObject, said: Json, out: _Out) -> Steps:
+    def _chunk(self, event: SseEvent, chunk: JsonObject, said: Json, out: Out) -> Steps:
         """One chunk with one choice: its calls are held, its finish settles them, the rest passes."""
         index = said.get("index") if isinstance(said, dict) else None
         key = index if isinstance(index, int) else str(index)
@@ -192,13 +151,13 @@ class ChatStream:
         choice = self._choices.setdefault(key, Choice(has_text=self._has_text))
         yield from self._with_calls(event, chunk, said, choice, out)
 
-    def _part_choices(self, out: _Out) -> None:
+    def _part_choices(self, out: Out) -> None:
         """There are several choices: no other reply can follow, so nothing waits for one."""
         self._is_one_choice = False
         if not any(isinstance(entry, _Finish) and entry.waits for entry in self._tail):
             out += self._final_tail()
 
-    def _without_calls(self, event: SseEvent, said: Json, key: Json, known: Choice | None, out: _Out) -> Steps:
+    def _without_calls(self, event: SseEvent, said: Json, key: Json, known: Choice | None, out: Out) -> Steps:
         if not is_finish(said):
             if known is not None and has_text(said):
                 known.spoke()
@@ -207,7 +166,7 @@ class ChatStream:
         choice = self._choices.setdefault(key, Choice(has_text=self._has_text))
         yield from self._finished(event, said, choice, out)
 
-    def _with_calls(self, event: SseEvent, chunk: JsonObject, said: JsonObject, choice: Choice, out: _Out) -> Steps:
+    def _with_calls(self, event: SseEvent, chunk: JsonObject, said: JsonObject, choice: Choice, out: Out) -> Steps:
         delta: JsonObject = said["delta"]
         rest = {key: value for key, value in delta.items() if key not in ("tool_calls", LEGACY)}
         is_end = is_finish(said)
@@ -237,7 +196,7 @@ class ChatStream:
             yield from self._finished(finish, said, choice, out, exact)
 
     def _finished(
-        self, event: SseEvent, said: JsonObject, choice: Choice, out: _Out, exact: bytes | None = None
+        self, event: SseEvent, said: JsonObject, choice: Choice, out: Out, exact: bytes | None = None
     ) -> Steps:
         """The choice is finished. A finish that cannot be true yet, or ends the reply, waits for the end of the stream.
 
@@ -259,15 +218,13 @@ class ChatStream:
             return
         out.append(_told(finish).raw)
 
-    def _settle(self, choice: Choice, finish: SseEvent | None, out: _Out, exact: bytes | None = None) -> Steps:
+    def _settle(self, choice: Choice, finish: SseEvent | None, out: Out, exact: bytes | None = None) -> Steps:
         """Lets the calls go that may run, and the finish with them; where none is left it is the caller's."""
         calls = choice.take()
         proposed = [call.proposed() for call in calls]
         verdicts: list[Verdict] = []
         for call in proposed:
-            if out:
-                yield b"".join(out)
-                out.clear()
+            yield from left(out)
             verdicts.append(answered((yield call)))
 
         raw = bytes(choice.raw)
@@ -286,10 +243,10 @@ class ChatStream:
         if finish is not None and choice.released:
             out.append(finish.raw)
 
-    def _rewritten(self, choice: Choice, calls: list[PartialCall], verdicts: list[Verdict], lines: list[str]) -> _Out:
-        deltas, left = rewritten_deltas(choice, calls, verdicts, lines)
-        choice.refused += len(calls) - left
-        choice.released += left
+    def _rewritten(self, choice: Choice, calls: list[PartialCall], verdicts: list[Verdict], lines: list[str]) -> Out:
+        deltas, kept = rewritten_deltas(choice, calls, verdicts, lines)
+        choice.refused += len(calls) - kept
+        choice.released += kept
         frame = choice.frame or {}
         said: JsonObject = frame["choices"][0]
         return [
@@ -297,7 +254,7 @@ class ChatStream:
             for delta in deltas
         ]
 
-    def _done(self, event: SseEvent, out: _Out) -> Steps:
+    def _done(self, event: SseEvent, out: Out) -> Steps:
         for choice in self._choices.values():
             if choice.calls:
                 yield from self._settle(choice, None, out)
@@ -307,17 +264,14 @@ class ChatStream:
         out.append(event.raw)
         self._is_over = True
 
-    def _goes_on(self, out: _Out) -> Generator[Step, Answer, bool]:
+    def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
         """Whether another reply of the model follows in this one; asked before the end leaves."""
-        if out:
-            yield b"".join(out)
-            out.clear()
+        yield from left(out)
         raw = self._transcript.taken()
-        answer = yield self._over(raw)
-        if not isinstance(answer, Onward):
-            return False
-        self._begin_next(raw, answer.note, out)
-        return True
+        answer = yield from self._followed(self._over(raw))
+        if answer is not None:
+            self._begin_next(raw, answer.note, out)
+        return answer is not None
 
     def _over(self, raw: bytes) -> RoundOver:
         choices = list(self._choices.values())
@@ -333,23 +287,21 @@ class ChatStream:
             is_natural=is_whole and reason in NATURAL,
         )
 
-    def _begin_next(self, raw: bytes, note: str, out: _Out) -> None:
+    def _begin_next(self, raw: bytes, note: str, out: Out) -> None:
         self._has_text = self._has_text or bool(self._told)
         self._earlier = earlier_of(raw, self._earlier, has_text=self._has_text)
         if note:
             out.append(self._earlier.note(note, self._newline))
             self._has_text = True
             self._earlier = replace(self._earlier, owes_gap=True)
-        self._reader = SseReader()
         self._choices.clear()
         self._tail.clear()
         self._told = []
         self._is_one_choice = True
         self._finishes = 0
         self._unread = b""
-        self._is_between = True
 
-    def _pass(self, event: SseEvent, out: _Out, *, is_late: bool = True) -> None:
+    def _pass(self, event: SseEvent, out: Out, *, is_late: bool = True) -> None:
         if self._tail and is_late:
             self._tail.append(event)
             return
@@ -366,7 +318,7 @@ class ChatStream:
             yield Dropped(proposed.call_id, proposed.name, reason)
         choice.raw.clear()
 
-    def _final_tail(self) -> _Out:
+    def _final_tail(self) -> Out:
         entries, self._tail = self._tail, []
         return [(_told(entry) if isinstance(entry, _Finish) else entry).raw for entry in entries]
 

@@ -15,9 +15,9 @@ from interpose.gateway.gemini.candidates import Candidates, judged_chunk
 from interpose.gateway.gemini.earlier import Earlier, without_end
 from interpose.gateway.gemini.message import chunks_of, text_chunk
 from interpose.gateway.gemini.parts import HARMLESS, ONE_TEXT, OTHER_CANDIDATE
+from interpose.gateway.streaming import Out, left
 from interpose.wire.jsonbytes import read_json, write_json
 
-Out: TypeAlias = list[bytes]
 Judging: TypeAlias = Generator[ProposedCall | bytes, Answer, bytes | None]
 
 
@@ -111,9 +111,7 @@ class Chunks:
         return write_json({**text_chunk(self._candidates.at(0).tell(line)), **head})
 
     def _judged(self, fields: RawObject, out: Out) -> Judging:
-        if out:
-            yield b"".join(out)
-            out.clear()
+        yield from left(out)
         changed = yield from judged_chunk(fields, self._candidates)
         if self._earlier is not None:
             return write_json(self._earlier.told(fields if changed is None else changed))

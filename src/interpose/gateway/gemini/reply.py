@@ -12,14 +12,15 @@ from interpose.gateway.gemini.candidates import Candidates, items_of, judged_chu
 from interpose.gateway.gemini.earlier import Earlier, parts_of
 from interpose.gateway.gemini.message import BLANK
 from interpose.gateway.gemini.stream import GeminiStream
+from interpose.gateway.wholes import WholeReply
 from interpose.wire.jsonbytes import read_json, write_json
 
 
-class GeminiReply:
+class GeminiReply(WholeReply):
     """The port `ReplyStream` for replies that come whole; the client's body is its last step."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        super().__init__()
         self._candidates = Candidates()
         self._array = GeminiStream()
         """For a body that is an array, which some proxies make of a stream."""
@@ -27,22 +28,16 @@ class GeminiReply:
         """The parts that the client is told of earlier replies of the model."""
         self._earlier: Earlier | None = None
 
-    def feed(self, data: bytes) -> Steps:
-        """Takes more of the body."""
-        self._pieces.append(data)
-        yield from ()
-
     def finish(self, fault: str | None = None) -> Steps:
-        """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.
-
-        Raises Unreadable when the body is neither a JSON object nor an array of objects, or can be read in two ways.
-        """
-        body, self._pieces = b"".join(self._pieces), []
-        if body.lstrip(BLANK).startswith(b"["):
-            yield from self._array.feed(body)
-            yield from self._array.finish(fault)
+        """As for other APIs; raises Unreadable too when an item of an array is no object."""
+        body = self._taken()
+        if not body.lstrip(BLANK).startswith(b"["):
+            yield from self._judged_body(body)
             return
+        yield from self._array.feed(body)
+        yield from self._array.finish(fault)
 
+    def _judged_body(self, body: bytes) -> Steps:
         top = open_body(body, arguments="args")
         changed = yield from judged_chunk(top, self._candidates)
         judged = top if changed is None else changed

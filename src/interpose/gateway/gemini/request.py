@@ -12,22 +12,23 @@ import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import ToolChoice
-from interpose.gateway.api import Edits, NewResult, NewTurn, Rewritten, TurnEdit
+from interpose.gateway.api import Edits, NewResult, NewTurn, Rewritten
 from interpose.gateway.bodies import (
+    RawObject,
     content_digest,
     is_same,
     named,
     open_array,
     open_body,
     open_object,
-    tools_of,
     value_of,
 )
+from interpose.gateway.contents import is_written, prompted
 from interpose.gateway.gemini.history import Restoring, texts_of
 from interpose.gateway.gemini.parts import CALL, RESPONSE, member, read_call
 from interpose.gateway.gemini.results import edited_response, error_text_of, text_of_response
 from interpose.gateway.marks import occurrences
-from interpose.gateway.wording import REMINDER_OPEN
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
 from interpose.wire.jsonbytes import write_json
 
 _TOOL_CONFIG = ("toolConfig", "tool_config")
@@ -37,27 +38,22 @@ _PERSON = ("user", "")
 """A content without a role is the person's."""
 
 
-class GeminiRequest:
+class GeminiRequest(ReadRequest):
     """The port `RequestView`. Raises Unreadable when the body is not JSON or its contents are no list.
 
     The model is in the path, so it is None here; and whether the reply is to be streamed.
     """
 
     def __init__(self, body: bytes) -> None:
-        self.body = body
-        self._top = open_body(body, arguments="args")
-        self._contents = [bytes(raw) for raw in open_array(self._top.get("contents"))]
-        self._values = [value_of(msgspec.Raw(content)) for content in self._contents]
+        top = open_body(body, arguments="args")
+        contents = [bytes(raw) for raw in open_array(top.get("contents"))]
+        self._values = [value_of(msgspec.Raw(content)) for content in contents]
         self._roles = [_role(value) for value in self._values]
         spoke = [at for at, role in enumerate(self._roles) if role == "model"]
-        self._new_from = spoke[-1] + 1 if spoke else 0
-        self.model: str | None = None
-        self.is_streamed = False
-        self.length = len(self._contents)
-        newest = self._newest_prompt()
-        self.turn = newest if newest and newest.position >= self._new_from else None
-        self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
-        self.results = tuple(self._new_results())
+        super().__init__(body, top, contents, spoke[-1] + 1 if spoke else 0)
+
+    def _model_and_form(self) -> tuple[str | None, bool]:
+        return None, False
 
     @cached_property
     def root(self) -> str:
@@ -69,31 +65,17 @@ class GeminiRequest:
         """As the port says."""
         return occurrences(texts_of(self._values), line)
 
-    @cached_property
-    def tools(self) -> list[Json]:
-        """As the port says."""
-        return tools_of(self._top.get("tools"))
-
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; tools that the provider runs by itself have no names."""
         return named(entry for tool in self.tools for entry in _declared(tool))
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none."""
-        contents = self._model_history(edits)
-        config = self._tool_config(tool_choice)
-        if config is None and is_same(contents, self._contents):
-            return Rewritten(self.body)
-
-        top = {**self._top, "contents": msgspec.Raw(write_json([msgspec.Raw(content) for content in contents]))}
-        if config is not None:
-            key, value = config
-            top[key] = value
-        return Rewritten(write_json(top), choice_applied=config is not None)
+        return self._with_history("contents", self._model_history(edits), self._tool_config(tool_choice))
 
     def _model_history(self, edits: Edits) -> list[bytes]:
         """The contents as the model knows them; the same objects where that is what the client has."""
-        edited = [self._edited(position, edits) for position in range(len(self._contents))]
+        edited = [self._edited(position, edits) for position in range(len(self._history))]
         if not edits.restores:
             return edited
         restoring = Restoring(edits, self.root)
@@ -104,18 +86,18 @@ class GeminiRequest:
         return [*contents, *restoring.between()]
 
     def _newest_prompt(self) -> NewTurn | None:
-        for position in range(len(self._contents) - 1, -1, -1):
+        for position in range(len(self._history) - 1, -1, -1):
             parts = _parts(self._values[position])
             if self._roles[position] not in _PERSON or any(member(part, RESPONSE) is not None for part in parts):
                 continue
-            texts = [part["text"] for part in parts if _is_words(part)]
+            texts = [part["text"] for part in parts if is_written(part)]
             prompt = "\n".join(texts)
             if prompt.strip():
                 return NewTurn(position, content_digest(parts), prompt, earlier=position)
         return None
 
     def _new_results(self) -> Iterator[NewResult]:
-        for position in range(self._new_from, len(self._contents)):
+        for position in range(self._new_from, len(self._history)):
             for call_id, answered, call in self._answers(position):
                 response = answered.get("response")
                 failure = error_text_of(response)
@@ -126,7 +108,7 @@ class GeminiRequest:
                     arguments={} if call is None else call[1],
                     output=text_of_response(response),
                     is_error=failure is not None,
-                    problem="the call that this result answers is not in the history" if call is None else call[2],
+                    problem=UNKNOWN_CALL if call is None else call[2],
                 )
 
     def _answers(self, position: int) -> Iterator[tuple[str, JsonObject, tuple[str, JsonObject, str | None] | None]]:
@@ -153,7 +135,7 @@ class GeminiRequest:
         last = next((at for at in range(position - 1, -1, -1) if self._roles[at] == "model"), -1)
         first = next((at + 1 for at in range(last, -1, -1) if self._roles[at] != "model"), 0)
         calls: list[tuple[str, tuple[str, JsonObject, str | None]]] = []
-        for content in self._contents[first : last + 1]:
+        for content in self._history[first : last + 1]:
             for raw in open_array(open_object(msgspec.Raw(content)).get("parts")):
                 part = value_of(raw)
                 if not isinstance(part, dict) or member(part, CALL) is None:
@@ -164,7 +146,7 @@ class GeminiRequest:
 
     def _edited(self, position: int, edits: Edits) -> bytes:
         """The content with its edits; the same object when there are none."""
-        content = self._contents[position]
+        content = self._history[position]
         has_results = bool(edits.edited_calls) and any(True for _ in self._answers(position))
         if not has_results and position not in edits.edited_positions:
             return content
@@ -175,7 +157,7 @@ class GeminiRequest:
         digest = content_digest(_parts(self._values[position]))
         turn = edits.turn_edit(position, digest) if position in edits.edited_positions else None
         if turn is not None and not turn.is_empty and self._roles[position] in _PERSON:
-            edited = _prompted(edited, turn)
+            edited = prompted(edited, turn, _is_prompt, _text_parts)
         if is_same(edited, raw_parts):
             return content
         return write_json({**fields, "parts": msgspec.Raw(write_json(edited))})
@@ -193,12 +175,12 @@ class GeminiRequest:
             edited.append(raw if edit is None or edit.is_empty else edited_response(raw, edit))
         return edited
 
-    def _tool_config(self, wanted: ToolChoice | None) -> tuple[str, msgspec.Raw] | None:
-        """The member that says how tools may be used, and its new value; None when that cannot be said."""
+    def _tool_config(self, wanted: ToolChoice | None) -> RawObject:
+        """The member that says how tools may be used, with its new value; none when that cannot be said."""
         if wanted is None or "tools" not in self._top:
-            return None
+            return {}
         if wanted.mode != "none" and wanted.tool_name not in self.tool_names():
-            return None
+            return {}
         calling: JsonObject = {"mode": "NONE"}
         if wanted.mode != "none":
             calling = {"mode": "ANY", "allowedFunctionNames": [wanted.tool_name]}
@@ -206,7 +188,7 @@ class GeminiRequest:
         known = value_of(self._top.get(key))
         config = dict(known) if isinstance(known, dict) else {}
         inner = next((name for name in _CALLING if name in config), _CALLING[0])
-        return key, msgspec.Raw(write_json({**config, inner: calling}))
+        return {key: msgspec.Raw(write_json({**config, inner: calling}))}
 
 
 def _role(content: Json) -> str:
@@ -224,22 +206,8 @@ def _declared(tool: Json) -> list[Json]:
     return declared if isinstance(declared, list) else []
 
 
-def _is_words(part: JsonObject) -> bool:
-    """Whether a part is the person's words, and not what the agent itself put in as a reminder."""
-    text = part.get("text")
-    return isinstance(text, str) and not text.lstrip().startswith(REMINDER_OPEN)
-
-
-def _prompted(parts: list[msgspec.Raw], turn: TurnEdit) -> list[msgspec.Raw]:
-    """The reminder before the person's first words; a prompt that is replaced stands there in one part."""
-    values = [value_of(part) for part in parts]
-    texts = [at for at, value in enumerate(values) if isinstance(value, dict) and _is_words(value)]
-    place = texts[0] if texts else len(parts)
-    behind = parts[place:]
-    if turn.replacement is not None:
-        kept = [part for at, part in enumerate(parts) if at > place and at not in texts]
-        behind = [*_text_parts(turn.replacement), *kept]
-    return [*parts[:place], *_text_parts(turn.reminder), *behind]
+def _is_prompt(part: msgspec.Raw) -> bool:
+    return is_written(value_of(part))
 
 
 def _text_parts(text: str) -> list[msgspec.Raw]:

@@ -7,11 +7,12 @@ from collections.abc import Generator
 
 from interpose.gateway.api import CUT_SHORT, Answer, Onward, Step, Steps
 from interpose.gateway.faults import error_body, error_event
-from interpose.gateway.gemini.chunks import Chunks, Out
+from interpose.gateway.gemini.chunks import Chunks
 from interpose.gateway.gemini.message import BLANK
+from interpose.gateway.streaming import EventStream, Out, left
 from interpose.gateway.transcript import Transcript
 from interpose.wire.jsonarray import ArrayReader, Piece
-from interpose.wire.sse import SseEvent, SseReader
+from interpose.wire.sse import SseEvent
 
 
 class GeminiStream:
@@ -44,36 +45,17 @@ class GeminiStream:
         yield from self._form.finish(fault)
 
 
-class _Events:
+class _Events(EventStream):
     """Chunks as server-sent events."""
 
     def __init__(self) -> None:
-        self._reader = SseReader()
-        self._transcript = Transcript()
+        super().__init__()
         self._chunks = Chunks()
         self._tail: list[SseEvent] = []
-        self._last = b"\r\n"
 
-    def feed(self, data: bytes) -> Steps:
-        block = self._reader.take(data)
-        if block:
-            self._transcript.add(block)
-            self._last = block
-        if self._chunks.passes(block):
-            yield block
-            return
+    def finish(self, fault: str | None = None) -> Steps:
         out: Out = []
-        for event in self._reader.split(block):
-            yield from self._take(event, out)
-        if out:
-            yield b"".join(out)
-
-    def finish(self, fault: str | None) -> Steps:
-        out: Out = []
-        events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
-            self._transcript.add(event.raw)
-            yield from self._take(event, out)
+        yield from self._take_last(fault, out)
         if fault is None and not self._chunks.is_broken and (yield from self._goes_on(out)):
             return
         out += [event.raw for event in self._tail]
@@ -85,28 +67,26 @@ class _Events:
 
     @property
     def _newline(self) -> bytes:
-        return SseEvent(self._last).newline
+        return SseEvent(self._last or b"\r\n").newline
+
+    def _first_mark(self, raw: bytes) -> int:
+        return -1 if self._chunks.passes(raw) else 0
 
     def _take(self, event: SseEvent, out: Out) -> Steps:
-        if self._chunks.passes(event.raw):
-            out.append(event.raw)
-            return
         data = event.data
         changed = (yield from self._chunks.judged(data, out)) if data is not None else None
-        left = event if changed is None else event.with_data(changed)
+        told = event if changed is None else event.with_data(changed)
         if self._chunks.is_ending:
-            self._tail.append(left)
+            self._tail.append(told)
             return
-        out.append(left.raw)
+        out.append(told.raw)
 
     def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
         """Whether another reply of the model follows in this one; asked before the end leaves."""
-        if out:
-            yield b"".join(out)
-            out.clear()
+        yield from left(out)
         raw = self._transcript.taken()
-        answer = yield self._chunks.over(raw)
-        if not isinstance(answer, Onward):
+        answer = yield from self._followed(self._chunks.over(raw))
+        if answer is None:
             return False
         for event in self._tail:
             kept = self._chunks.left_of(event.data)
@@ -114,7 +94,6 @@ class _Events:
         self._chunks.begin_next(raw)
         if answer.note:
             out.append(SseEvent.build(None, self._chunks.note(answer.note), self._newline).raw)
-        self._reader = SseReader()
         self._tail = []
         if out:
             yield b"".join(out)
@@ -168,11 +147,11 @@ class _Array:
             self._tell(piece, out)
             return
         changed = yield from self._chunks.judged(piece.raw, out)
-        left = piece if changed is None else Piece(changed, is_item=True)
+        told = piece if changed is None else Piece(changed, is_item=True)
         if self._chunks.is_ending:
-            self._tail.append(left)
+            self._tail.append(told)
             return
-        self._tell(left, out, separates=self._is_ours)
+        self._tell(told, out, separates=self._is_ours)
 
     def _tell(self, piece: Piece, out: Out, *, separates: bool = False) -> None:
         if self._wants_comma and (separates or self._is_ours):

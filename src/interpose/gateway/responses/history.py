@@ -4,7 +4,7 @@ gave them; and how a history goes on within one reply of the client's.
 Knows: items, and who keeps them. Does not know: verdicts, what is new in a request.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -139,17 +139,6 @@ def parts_of(content: msgspec.Raw | None) -> list[msgspec.Raw]:
     if bytes(content).startswith(b'"'):
         return [msgspec.Raw(write_json(_text(value_of(content))))]
     return open_array(content) if bytes(content).startswith(b"[") else []
-
-
-def texts_of(messages: Iterable[bytes]) -> Iterator[str]:
-    """The texts of those messages of the model that may have a line of ours."""
-    for message in messages:
-        if OURS not in message:
-            continue
-        for raw in parts_of(open_object(msgspec.Raw(message)).get("content")):
-            part = value_of(raw)
-            if isinstance(part, dict) and isinstance(part.get("text"), str):
-                yield part["text"]
 
 
 def _of_kept(top: RawObject, reply: JsonObject, follows: list[Json]) -> bytes | None:

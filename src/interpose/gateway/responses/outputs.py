@@ -7,6 +7,7 @@ from typing import Any
 
 from interpose.contracts.json import Json
 from interpose.gateway.api import ResultEdit
+from interpose.gateway.contents import annotated
 from interpose.wire.jsonbytes import write_json
 
 
@@ -47,8 +48,7 @@ def edited_output(output: Json, edit: ResultEdit) -> Json:
         return output if edit.replacement is None else edit.applied("")
     if _is_printed(output):
         return _edited_pieces(output, edit)
-    parts = output if edit.replacement is None else text_parts(edit.replacement)
-    return [*text_parts(edit.front), *parts, *text_parts(edit.addition)]
+    return annotated(output, edit, text_parts)
 
 
 def _edited_pieces(pieces: list[Json], edit: ResultEdit) -> list[Json]:

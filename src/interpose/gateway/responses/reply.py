@@ -16,6 +16,7 @@ from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, 
 from interpose.gateway.responses.answers import entry_of
 from interpose.gateway.responses.items import is_call, read_call, told_message, with_arguments
 from interpose.gateway.responses.response import message
+from interpose.gateway.wholes import WholeReply
 from interpose.gateway.wording import refusal_line, refused_line
 from interpose.wire.jsonbytes import write_json
 
@@ -125,25 +126,15 @@ class Earlier:
         return total
 
 
-class ResponsesReply:
+class ResponsesReply(WholeReply):
     """The port `ReplyStream` for replies that come whole; the client's body is its last step."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        super().__init__()
         self._earlier = Earlier()
         self._place = 0
 
-    def feed(self, data: bytes) -> Steps:
-        """Takes more of the body."""
-        self._pieces.append(data)
-        yield from ()
-
-    def finish(self, fault: str | None = None) -> Steps:  # noqa: ARG002 - half a body is told as an error elsewhere
-        """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.
-
-        Raises Unreadable when the body is not a JSON object, or can be read in two ways.
-        """
-        body, self._pieces = b"".join(self._pieces), []
+    def _judged_body(self, body: bytes) -> Steps:
         top = open_body(body)
         tally = Tally()
         changed = yield from judged_response(top, {}, tally)

@@ -22,12 +22,12 @@ from interpose.gateway.bodies import (
     tools_of,
     value_of,
 )
-from interpose.gateway.marks import occurrences
+from interpose.gateway.contents import is_written, lines_in, prompted, without_reminders
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
 from interpose.gateway.responses.answers import answer_of
-from interpose.gateway.responses.history import Restoring, items_of, texts_of
+from interpose.gateway.responses.history import Restoring, items_of
 from interpose.gateway.responses.items import qualified, read_call
 from interpose.gateway.responses.outputs import edited_output, input_text, output_text_of, text_of, text_parts
-from interpose.gateway.wording import REMINDER_OPEN
 from interpose.wire.jsonbytes import write_json
 
 _OUTPUT = "_call_output"
@@ -54,25 +54,16 @@ class _Head(msgspec.Struct):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-class ResponsesRequest:
+class ResponsesRequest(ReadRequest):
     """The port `RequestView`. Raises Unreadable when the body is not JSON or its input is neither text nor a list."""
 
     def __init__(self, body: bytes) -> None:
-        self.body = body
-        self._top = open_body(body)
-        self._items = [bytes(item) for item in items_of(self._top.get("input"))]
-        self._heads = [_head(item) for item in self._items]
+        top = open_body(body)
+        items = [bytes(item) for item in items_of(top.get("input"))]
+        self._heads = [_head(item) for item in items]
+        self._after = value_of(top.get("previous_response_id"))
         model_items = [at for at, head in enumerate(self._heads) if _is_of_the_model(head)]
-        self._new_from = model_items[-1] + 1 if model_items else 0
-        self._after = value_of(self._top.get("previous_response_id"))
-        model = value_of(self._top.get("model"))
-        self.model = model if isinstance(model, str) else None
-        self.is_streamed = value_of(self._top.get("stream")) is True
-        self.length = len(self._items)
-        newest = self._newest_prompt()
-        self.turn = newest if newest and newest.position >= self._new_from else None
-        self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
-        self.results = tuple(self._new_results())
+        super().__init__(body, top, items, model_items[-1] + 1 if model_items else 0)
 
     @cached_property
     def root(self) -> str:
@@ -82,8 +73,8 @@ class ResponsesRequest:
 
     def occurrences(self, line: str) -> int:
         """As the port says."""
-        spoken_items = (item for item, head in zip(self._items, self._heads, strict=True) if head.role == "assistant")
-        return occurrences(texts_of(spoken_items), line)
+        spoken_items = (item for item, head in zip(self._history, self._heads, strict=True) if head.role == "assistant")
+        return lines_in(spoken_items, line)
 
     def tool_names(self) -> tuple[str, ...]:
         """As the port says; a hosted tool, which has no name, goes by its type."""
@@ -96,11 +87,11 @@ class ResponsesRequest:
         resumed = self._resumed(edits)
         answers = [answer_of(mark.entry, mark.answer) for mark in resumed.owed] if resumed else []
         owed = [answer for answer in answers if answer is not None]
-        if choice is None and resumed is None and is_same(items, self._items):
+        if choice is None and resumed is None and is_same(items, self._history):
             return Rewritten(self.body)
 
         top = dict(self._top)
-        if owed or not is_same(items, self._items):
+        if owed or not is_same(items, self._history):
             top["input"] = msgspec.Raw(write_json([*owed, *map(msgspec.Raw, items)]))
         if resumed is not None and self._after:
             top["previous_response_id"] = raw_text(resumed.response_id)
@@ -110,7 +101,7 @@ class ResponsesRequest:
 
     def _model_history(self, edits: Edits) -> list[bytes]:
         """The items as the model knows them; the same objects where that is what the client has."""
-        edited = [self._edited(position, edits) for position in range(len(self._items))]
+        edited = [self._edited(position, edits) for position in range(len(self._history))]
         if not edits.restores:
             return edited
         restoring = Restoring(edits, self.root)
@@ -136,18 +127,18 @@ class ResponsesRequest:
         return edits.resumed(known) if isinstance(known, str) and known else None
 
     def _newest_prompt(self) -> NewTurn | None:
-        for position in range(len(self._items) - 1, -1, -1):
+        for position in range(len(self._history) - 1, -1, -1):
             if self._heads[position].role != "user":
                 continue
             content = self._field(position, "content")
-            prompt = text_of(_without_reminders(content))
+            prompt = text_of(without_reminders(_listed(content)))
             if prompt.strip():
                 earlier = spoken([head.role for head in self._heads[:position]])
                 return NewTurn(position, self._digest(content), prompt, earlier)
         return None
 
     def _new_results(self) -> Iterator[NewResult]:
-        for position in range(self._new_from, len(self._items)):
+        for position in range(self._new_from, len(self._history)):
             kind = self._heads[position].type
             if not kind.endswith(_OUTPUT):
                 continue
@@ -170,12 +161,12 @@ class ResponsesRequest:
     def _call(self, call_id: str) -> tuple[str, JsonObject, str | None]:
         mark = call_id.encode("utf-8", "replace")
         for position in range(self._new_from - 1, -1, -1):
-            item = self._items[position]
+            item = self._history[position]
             if self._heads[position].type.endswith("_call") and mark in item:
                 call = read_call(msgspec.Raw(item))
                 if call.call_id == call_id:
                     return call.name, call.arguments, call.problem
-        return "", {}, "the call that this result answers is not in the history"
+        return "", {}, UNKNOWN_CALL
 
     def _edited(self, position: int, edits: Edits) -> bytes:
         """The item with its edits; the same object when there are none."""
@@ -183,29 +174,29 @@ class ResponsesRequest:
         if head.type.endswith(_OUTPUT) and edits.edited_calls:
             return self._edited_result(position, edits)
         if head.role != "user" or position not in edits.edited_positions:
-            return self._items[position]
+            return self._history[position]
 
         content = self._field(position, "content")
         turn = edits.turn_edit(position, self._digest(content))
         if turn is None or turn.is_empty:
-            return self._items[position]
+            return self._history[position]
         return self._with(position, "content", _prompted(content, turn))
 
     def _edited_result(self, position: int, edits: Edits) -> bytes:
         call_id = self._call_id(position)
         if call_id not in edits.edited_calls:
-            return self._items[position]
+            return self._history[position]
         output = self._field(position, "output")
         edit: ResultEdit | None = edits.result_edit(call_id, content_digest(output))
         if edit is None or edit.is_empty:
-            return self._items[position]
+            return self._history[position]
         return self._with(position, "output", edited_output(output, edit))
 
     def _field(self, position: int, name: str) -> Json:
-        return value_of(open_object(msgspec.Raw(self._items[position])).get(name))
+        return value_of(open_object(msgspec.Raw(self._history[position])).get(name))
 
     def _with(self, position: int, name: str, value: Json) -> bytes:
-        return write_json({**open_object(msgspec.Raw(self._items[position])), name: value})
+        return write_json({**open_object(msgspec.Raw(self._history[position])), name: value})
 
     def _digest(self, content: Json) -> str:
         """Equal for contents that say the same at the same place of a conversation that the provider keeps."""
@@ -216,7 +207,7 @@ class ResponsesRequest:
     def tools(self) -> list[Json]:
         """As the port says; those that ride in an input item too."""
         tools = tools_of(self._top.get("tools"))
-        for item, head in zip(self._items, self._heads, strict=True):
+        for item, head in zip(self._history, self._heads, strict=True):
             if head.type == "additional_tools":
                 tools = [*tools, *tools_of(open_object(msgspec.Raw(item)).get("tools"))]
         return tools
@@ -261,29 +252,7 @@ def _listed(content: Json) -> Json:
     return [input_text(content)] if isinstance(content, str) else content
 
 
-def _without_reminders(content: Json) -> Json:
-    """The content without what the agent itself put in as reminders."""
-    parts = _listed(content)
-    return [part for part in parts if not _is_reminder(part)] if isinstance(parts, list) else parts
-
-
-def _is_reminder(part: Json) -> bool:
-    text = part.get("text") if isinstance(part, dict) else None
-    return isinstance(text, str) and text.lstrip().startswith(REMINDER_OPEN)
-
-
 def _prompted(content: Json, turn: TurnEdit) -> list[Json]:
     """The reminder before the first text of the person; a prompt that is replaced stands there in one part."""
     listed = _listed(content)
-    parts: list[Json] = listed if isinstance(listed, list) else []
-    texts = [at for at, part in enumerate(parts) if _is_of_the_person(part)]
-    place = texts[0] if texts else len(parts)
-    behind = parts[place:]
-    if turn.replacement is not None:
-        kept = [part for at, part in enumerate(parts) if at > place and at not in texts]
-        behind = [*text_parts(turn.replacement), *kept]
-    return [*parts[:place], *text_parts(turn.reminder), *behind]
-
-
-def _is_of_the_person(part: Json) -> bool:
-    return isinstance(part, dict) and isinstance(part.get("text"), str) and not _is_reminder(part)
+    return prompted(listed if isinstance(listed, list) else [], turn, is_written, text_parts)

@@ -8,28 +8,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
+from interpose.gateway.bodies import object_of
 from interpose.gateway.responses.events import Event, item_events
 from interpose.gateway.responses.items import output_text
 from interpose.kernel.ids import random_id
-from interpose.wire.jsonbytes import read_json, write_json
+from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import EventTooLong, SseEvent, SseReader, split_from
 
 ENDS = ("response.completed", "response.incomplete", "response.failed")
 """The events that end a response, and carry the whole of it."""
 
 _DONE = b"response.completed"
-
-
-def parsed(event: SseEvent) -> JsonObject:
-    """The data of an event; empty when it is no JSON object."""
-    data = event.data
-    if data is None:
-        return {}
-    try:
-        value: Json = read_json(data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def collected(raw: bytes) -> JsonObject | None:
@@ -40,7 +29,7 @@ def collected(raw: bytes) -> JsonObject | None:
     done: dict[int, Json] = {}
     response: Json = None
     for event in _events_of(raw):
-        data = parsed(event)
+        data = object_of(event.data)
         match data.get("type") or event.name:
             case "error":
                 return None
@@ -68,7 +57,7 @@ def spoken(raw: bytes) -> str:
     if at >= 0:
         _, events = split_from(raw, at)
         for event in events:
-            data = parsed(event)
+            data = object_of(event.data)
             response = data.get("response")
             if data.get("type") == _DONE.decode() and isinstance(response, dict) and response.get("output"):
                 return text_of(response)

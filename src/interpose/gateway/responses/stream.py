@@ -7,7 +7,6 @@ refused.
 import re
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import (
@@ -15,23 +14,22 @@ from interpose.gateway.api import (
     HELD_BYTES_MAX,
     Answer,
     Dropped,
-    Onward,
     ProposedCall,
     Step,
     Steps,
     Unreadable,
 )
-from interpose.gateway.bodies import RawObject, open_body, open_object, read_in_one_way, value_of
+from interpose.gateway.bodies import RawObject, object_of, open_body, open_object, read_in_one_way, value_of
 from interpose.gateway.faults import error_event
 from interpose.gateway.responses.events import Event, item_events
 from interpose.gateway.responses.held import Held, rewritten_events
 from interpose.gateway.responses.items import is_call
 from interpose.gateway.responses.numbering import Numbering
 from interpose.gateway.responses.reply import Earlier, Identity, Settled, Tally, asked, identity, judged_response
-from interpose.gateway.responses.response import ENDS, parsed
-from interpose.gateway.transcript import Transcript
+from interpose.gateway.responses.response import ENDS
+from interpose.gateway.streaming import EventStream, Out, left
 from interpose.wire.jsonbytes import read_json, write_json
-from interpose.wire.sse import SseEvent, SseReader
+from interpose.wire.sse import SseEvent
 
 UNENDED = "the reply ended before it was complete"
 
@@ -42,7 +40,6 @@ _MARK = re.compile(
 """Bytes without which an event cannot matter; an escape may hide any of them."""
 
 _CALL_EVENTS = ("response.function_call_", "response.custom_tool_call_")
-_Out: TypeAlias = list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +50,14 @@ class _Shape:
     has_names: bool = True
 
 
-class ResponsesStream:
+class ResponsesStream(EventStream):
     """The port `ReplyStream`. A call is complete when its item is done.
 
     The items of a later reply of the model are counted on from the earlier one's, and so are the numbers of its events.
     """
 
     def __init__(self) -> None:
-        self._reader = SseReader()
-        self._transcript = Transcript()
+        super().__init__()
         self._held: dict[str, Held] = {}
         self._closed: set[str] = set()
         self._settled: dict[Identity, Settled] = {}
@@ -73,43 +69,13 @@ class ResponsesStream:
         self._is_later = False
         """Whether there are any."""
         self._is_over = False
-        self._is_between = False
-        """Whether the former reply is over and the next one has not begun."""
         self._shape = _Shape()
-        self._last = b""
-
-    def feed(self, data: bytes) -> Steps:
-        """What `data` makes possible; texts leave within the same call."""
-        self._is_between = False
-        block = self._reader.take(data)
-        self._transcript.add(block)
-        self._last = block or self._last
-        found = _MARK.search(block) if self._is_idle else None
-        if self._is_idle and found is None:
-            if block:
-                yield block
-            return
-
-        plain, events = self._reader.split_from(block, found.start() if found else 0)
-        out: _Out = [plain] if plain else []
-        for event in events:
-            if self._is_idle and _MARK.search(event.raw) is None:
-                out.append(event.raw)
-                continue
-            yield from self._take(event, out)
-            if self._is_between:
-                break
-        if out:
-            yield b"".join(out)
 
     def finish(self, fault: str | None = None) -> Steps:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
         self._is_between = False
-        out: _Out = []
-        events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
-            self._transcript.add(event.raw)
-            yield from self._take(event, out)
+        out: Out = []
+        yield from self._take_last(fault, out)
 
         is_cut = bool(self._held)
         yield from self._drop_held(fault or CUT_SHORT)
@@ -127,13 +93,15 @@ class ResponsesStream:
         if raw:
             yield self._tally.over(raw, {})
 
-    @property
-    def _is_idle(self) -> bool:
-        return not (self._held or self._closed or self._is_later)
+    def _first_mark(self, raw: bytes) -> int:
+        if self._held or self._closed or self._is_later:
+            return 0
+        found = _MARK.search(raw)
+        return -1 if found is None else found.start()
 
-    def _take(self, event: SseEvent, out: _Out) -> Steps:
+    def _take(self, event: SseEvent, out: Out) -> Steps:
         yield from read_in_one_way(event.data, out)
-        data = parsed(event)
+        data = object_of(event.data)
         if self._is_later:
             event, data = self._counted_on(event, data)
         kind = data.get("type") or event.name
@@ -176,7 +144,7 @@ class ResponsesStream:
         named = (key for key, held in self._held.items() if item_id and _id_of(held.announced) == item_id)
         return next(named, "")
 
-    def _added(self, key: str, event: SseEvent, data: JsonObject, out: _Out) -> Steps:
+    def _added(self, key: str, event: SseEvent, data: JsonObject, out: Out) -> Steps:
         if key in self._held:
             yield self._dropped(key, "another item with its index began before it was complete")
         self._closed.discard(key)
@@ -196,7 +164,7 @@ class ResponsesStream:
             self._closed.add(key)
             yield self._dropped(key, f"it is larger than {HELD_BYTES_MAX} bytes")
 
-    def _done(self, key: str, event: SseEvent, data: JsonObject, out: _Out) -> Steps:
+    def _done(self, key: str, event: SseEvent, data: JsonObject, out: Out) -> Steps:
         self._tally.note(data.get("output_index"))
         held = self._held.get(key)
         if _is_harmless(held, data.get("item")):
@@ -210,12 +178,10 @@ class ResponsesStream:
                 yield self._dropped(key, "its last event does not say what it is")
             return
         self._held.pop(key, None)
-        if out:
-            yield b"".join(out)
-            out.clear()
+        yield from left(out)
         yield from self._judged(held or Held(data.get("output_index")), event, data, out)
 
-    def _judged(self, held: Held, event: SseEvent, data: JsonObject, out: _Out) -> Steps:
+    def _judged(self, held: Held, event: SseEvent, data: JsonObject, out: Out) -> Steps:
         raw = _fields(event)["item"]
         self._shape = _shape_of(event)
         held.add(event.raw, {name: value for name, value in data.items() if name == "sequence_number"})
@@ -230,7 +196,7 @@ class ResponsesStream:
             case _:
                 out += self._in_place(held, list(item_events(value_of(settled.item), held.index)))
 
-    def _whole(self, event: SseEvent, kind: Json, data: JsonObject, out: _Out) -> Steps:
+    def _whole(self, event: SseEvent, kind: Json, data: JsonObject, out: Out) -> Steps:
         """An event with the response in it, which clients may read instead of all others."""
         is_end, is_cut = kind in ENDS and not self._is_over, bool(self._held)
         self._is_over = self._is_over or is_end
@@ -245,9 +211,7 @@ class ResponsesStream:
         if not isinstance(data.get("response"), dict):
             self._pass(event.raw, out)
             return
-        if out:
-            yield b"".join(out)
-            out.clear()
+        yield from left(out)
         top = _fields(event)
         response = open_object(top["response"])
         changed = yield from judged_response(response, self._settled, self._tally, self._before)
@@ -259,11 +223,11 @@ class ResponsesStream:
         self._pass(event.raw, out)
 
     def _goes_on(
-        self, event: SseEvent, data: JsonObject, response: RawObject, out: _Out
+        self, event: SseEvent, data: JsonObject, response: RawObject, out: Out
     ) -> Generator[Step, Answer, bool]:
         """Whether another reply of the model follows in this one; asked before the end leaves."""
-        answer = yield self._tally.over(self._transcript.taken(), response)
-        if not isinstance(answer, Onward):
+        answer = yield from self._followed(self._tally.over(self._transcript.taken(), response))
+        if answer is None:
             return False
         self._shape = _shape_of(event)
         self._numbers.begin_next(data.get("sequence_number"))
@@ -274,12 +238,11 @@ class ResponsesStream:
             numbers = self._numbers.drawn(len(events))
             out += [self._built(name, said, number) for number, (name, said) in zip(numbers, events, strict=True)]
             self._before += 1
-        self._reader = SseReader()
         self._closed.clear()
         self._settled = {}
         self._tally = Tally(last=self._before - 1)
         self._last = b""
-        self._is_over, self._is_between, self._is_later = False, True, True
+        self._is_over, self._is_later = False, True
         return True
 
     def _settle(self, item: Json, settled: Settled) -> None:
@@ -287,11 +250,11 @@ class ResponsesStream:
         if any(known):
             self._settled[known] = settled
 
-    def _pass(self, raw: bytes, out: _Out) -> None:
+    def _pass(self, raw: bytes, out: Out) -> None:
         """The very bytes, or with numbers behind those of what was put in before them."""
         out.append(self._numbers.renumbered(raw))
 
-    def _in_place(self, held: Held, events: list[Event]) -> _Out:
+    def _in_place(self, held: Held, events: list[Event]) -> Out:
         """Events that take the place of the held ones and their numbers; what follows makes room for more."""
         if not held.numbers:
             return [self._built(kind, fields, None) for kind, fields in events]

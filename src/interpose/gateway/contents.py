@@ -1,0 +1,80 @@
+"""Contents made of parts: what the person wrote in them, and where the edits of a session stand in them.
+
+Knows: texts, and the reminders that agents put in by themselves. Does not know: how an API writes a part.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from interpose.contracts.json import Json
+from interpose.gateway.api import ResultEdit, TurnEdit
+from interpose.gateway.bodies import content_text, open_object, value_of
+from interpose.gateway.marks import OURS, occurrences
+from interpose.gateway.wording import REMINDER_OPEN
+
+T = TypeVar("T")
+
+
+def prompt_text(content: Json) -> str:
+    """What the person wrote: a text, or the text parts without those that the agent itself put in as reminders."""
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return content_text(without_reminders(parts))
+
+
+def without_reminders(content: Json) -> Json:
+    """The content without the parts that the agent itself put in as reminders; the same where it has no parts."""
+    return [part for part in content if not _is_reminder(part)] if isinstance(content, list) else content
+
+
+def is_written(part: Json) -> bool:
+    """Whether a part has words of the person's, and not a reminder of the agent's own."""
+    return isinstance(part, dict) and isinstance(part.get("text"), str) and not _is_reminder(part)
+
+
+def is_written_text(part: Json) -> bool:
+    """As `is_written`, where the API says of each part what it is."""
+    return isinstance(part, dict) and part.get("type") == "text" and not _is_reminder(part)
+
+
+def prompted(
+    parts: list[T], turn: TurnEdit, is_prompt: Callable[[T], bool], text_parts: Callable[[str], list[T]]
+) -> list[T]:
+    """The reminder before the first part that `is_prompt`; what stands before it stays first, as results have to.
+
+    A prompt that is replaced stands there in one part. `text_parts` makes parts of a text, none of an empty one.
+    """
+    prompts = [at for at, part in enumerate(parts) if is_prompt(part)]
+    place = prompts[0] if prompts else len(parts)
+    behind = parts[place:]
+    if turn.replacement is not None:
+        kept = [part for at, part in enumerate(parts) if at > place and at not in prompts]
+        behind = [*text_parts(turn.replacement), *kept]
+    return [*parts[:place], *text_parts(turn.reminder), *behind]
+
+
+def annotated(parts: list[T], edit: ResultEdit, text_parts: Callable[[str], list[T]]) -> list[T]:
+    """The parts of a result, or what replaces them, between what stands before and below them."""
+    shown = parts if edit.replacement is None else text_parts(edit.replacement)
+    return [*text_parts(edit.front), *shown, *text_parts(edit.addition)]
+
+
+def lines_in(messages: Iterable[bytes], line: str) -> int:
+    """How often the texts of these messages have this line of ours."""
+    return occurrences((text for message in messages if OURS in message for text in _texts(message)), line)
+
+
+def _texts(message: bytes) -> Iterator[str]:
+    content = value_of(open_object(msgspec.Raw(message)).get("content"))
+    if isinstance(content, str):
+        yield content
+        return
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            yield part["text"]
+
+
+def _is_reminder(part: Json) -> bool:
+    text = part.get("text") if isinstance(part, dict) else None
+    return isinstance(text, str) and text.lstrip().startswith(REMINDER_OPEN)

@@ -1,0 +1,63 @@
+"""What the views of all APIs' requests do alike.
+
+Knows: a body with a history in it, whose end the model has not seen yet. Does not know: how an API writes either.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+import msgspec
+
+from interpose.contracts.json import Json
+from interpose.gateway.api import NewResult, NewTurn, Rewritten
+from interpose.gateway.bodies import RawObject, is_same, tools_of, value_of
+from interpose.wire.jsonbytes import write_json
+
+UNKNOWN_CALL = "the call that this result answers is not in the history"
+
+
+class ReadRequest(ABC):
+    """The port `RequestView`, of a `history` that the model has seen up to `new_from`.
+
+    What a subclass needs to find the newest prompt and the new results must be there before this is initialised.
+    """
+
+    def __init__(self, body: bytes, top: RawObject, history: list[bytes], new_from: int) -> None:
+        self.body = body
+        self._top = top
+        self._history = history
+        self._new_from = new_from
+        self.model, self.is_streamed = self._model_and_form()
+        self.length = len(history)
+        newest = self._newest_prompt()
+        self.turn = newest if newest and newest.position >= new_from else None
+        self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
+        self.results: tuple[NewResult, ...] = tuple(self._new_results())
+
+    @cached_property
+    def tools(self) -> list[Json]:
+        """As the port says."""
+        return tools_of(self._top.get("tools"))
+
+    def _model_and_form(self) -> tuple[str | None, bool]:
+        """What the body says of the model's name, and whether it asks for a stream."""
+        model = value_of(self._top.get("model"))
+        return model if isinstance(model, str) else None, value_of(self._top.get("stream")) is True
+
+    @abstractmethod
+    def _newest_prompt(self) -> NewTurn | None:
+        """The person's newest message, seen or not."""
+
+    @abstractmethod
+    def _new_results(self) -> Iterator[NewResult]:
+        """The tool results that the model has not seen."""
+
+    def _with_history(self, key: str, history: list[bytes], choice: Mapping[str, msgspec.Raw]) -> Rewritten:
+        """The body with this history under its key, and the members that say which tool to use; the client's own
+        bytes when neither is new.
+        """
+        if not choice and is_same(history, self._history):
+            return Rewritten(self.body)
+        entries = msgspec.Raw(write_json([msgspec.Raw(entry) for entry in history]))
+        return Rewritten(write_json({**self._top, key: entries, **choice}), choice_applied=bool(choice))

@@ -1,0 +1,99 @@
+"""What the streamed replies of all APIs that send events do alike.
+
+Knows: which bytes leave unread, what waits to leave, where the next reply of the model begins. Does not know: what
+events say.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator
+from typing import TypeAlias
+
+from interpose.gateway.api import Answer, Onward, RoundOver, Step, Steps
+from interpose.gateway.transcript import Transcript
+from interpose.wire.sse import SseEvent, SseReader
+
+Out: TypeAlias = list[bytes]
+"""What may leave, and leaves at the latest when its read is through or something is asked."""
+
+
+class EventStream(ABC):
+    """The port `ReplyStream` as far as events are alike: what cannot matter leaves as it came, the rest is taken."""
+
+    def __init__(self) -> None:
+        self._reader = SseReader()
+        self._transcript = Transcript()
+        self._last = b""
+        """The last that came, all of one read."""
+        self._unread = b""
+        """The last that left without being read."""
+        self._is_between = False
+        """Whether the former reply is over and the next one has not begun."""
+
+    def feed(self, data: bytes) -> Steps:
+        """What `data` makes possible; texts leave within the same call."""
+        self._is_between = False
+        block = self._reader.take(data)
+        self._transcript.add(block)
+        first = self._first_mark(block)
+        if first < 0:
+            if block:
+                self._last = block
+                self._pass_unread(block)
+                yield block
+            return
+
+        self._last = block or self._last
+        plain, events = self._reader.split_from(block, first)
+        out: Out = []
+        if plain:
+            self._pass_unread(plain)
+            out.append(plain)
+        for event in events:
+            if self._first_mark(event.raw) < 0:
+                self._pass_unread(event.raw)
+                out.append(event.raw)
+                continue
+            yield from self._take(event, out)
+            if self._is_between:
+                break
+        if out:
+            yield b"".join(out)
+
+    @abstractmethod
+    def finish(self, fault: str | None = None) -> Steps:
+        """As the port says."""
+
+    @abstractmethod
+    def _first_mark(self, raw: bytes) -> int:
+        """Where the first byte stands that matters, -1 for none; 0 while all matters, since something is held."""
+
+    @abstractmethod
+    def _take(self, event: SseEvent, out: Out) -> Steps:
+        """One event that may matter."""
+
+    def _pass_unread(self, raw: bytes) -> None:
+        """Notes what leaves without being read."""
+        self._unread = raw
+
+    def _take_last(self, fault: str | None, out: Out) -> Steps:
+        """Takes an event that only the end completes; one that breaks off only where the stream did not."""
+        events, rest = self._reader.finish()
+        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
+            self._transcript.add(event.raw)
+            yield from self._take(event, out)
+
+    def _followed(self, over: RoundOver) -> Generator[Step, Answer, Onward | None]:
+        """Asks whether another reply of the model follows in this one; from then on the events are that one's."""
+        answer = yield over
+        if not isinstance(answer, Onward):
+            return None
+        self._reader = SseReader()
+        self._is_between = True
+        return answer
+
+
+def left(out: Out) -> Iterator[bytes]:
+    """What may leave leaves, before anything is asked."""
+    if out:
+        yield b"".join(out)
+        out.clear()
