@@ -13,7 +13,7 @@ _QUESTION: Final = re.compile(rf"\?[{_CLOSERS}]*$")
 _OPENING: Final = " \t\r\n\f\v\"'\u201c\u201d\u2018\u2019\u00ab([{-\u2013\u2014"
 
 
-LINE_CHARS: Final = 2_000
+LINE_CHARS: Final = 800
 """How much of a last line is looked at, from its end."""
 
 
