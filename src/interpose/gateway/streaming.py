@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from typing import TypeAlias
 
 from interpose.gateway.api import Answer, Onward, RoundOver, Step, Steps
-from interpose.gateway.transcript import Transcript
+from interpose.gateway.transcript import TRANSCRIPT_BYTES_MAX, Transcript
 from interpose.wire.sse import SseEvent, SseReader
 
 Out: TypeAlias = list[bytes]
@@ -28,17 +28,23 @@ class EventStream(ABC):
         """The last that left without being read."""
         self._is_between = False
         """Whether the former reply is over and the next one has not begun."""
+        self._wants_text = False
+        """Whether it must still be known that the model has said something."""
 
     def feed(self, data: bytes) -> Steps:
         """What `data` makes possible; texts leave within the same call."""
         self._is_between = False
         block = self._reader.take(data)
-        self._transcript.add(block)
+        transcript = self._transcript
+        transcript.size += len(block)
+        if transcript.size <= TRANSCRIPT_BYTES_MAX:  # as `add` does, without a call for each read
+            transcript.blocks.append(block)
         first = self._first_mark(block)
         if first < 0:
             if block:
-                self._last = block
-                self._pass_unread(block)
+                self._last = self._unread = block
+                if self._wants_text:
+                    self._note_text(block)
                 yield block
             return
 
@@ -74,6 +80,12 @@ class EventStream(ABC):
     def _pass_unread(self, raw: bytes) -> None:
         """Notes what leaves without being read."""
         self._unread = raw
+        if self._wants_text:
+            self._note_text(raw)
+
+    def _note_text(self, raw: bytes) -> None:  # noqa: ARG002 - for streams that want it
+        """Looks whether the model has said something; from then on it is not asked again."""
+        self._wants_text = False
 
     def _take_last(self, fault: str | None, out: Out) -> Steps:
         """Takes an event that only the end completes; one that breaks off only where the stream did not."""

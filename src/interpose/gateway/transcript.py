@@ -8,22 +8,22 @@ TRANSCRIPT_BYTES_MAX = 32 * 1024 * 1024
 
 
 class Transcript:
-    """The bytes of one reply. Not for several threads."""
+    """The bytes of one reply, in `blocks`, which are left out once `size` is too much. Not for several threads."""
+
+    __slots__ = ("blocks", "size")
 
     def __init__(self) -> None:
-        self._blocks: list[bytes] = []
-        self._size = 0
+        self.blocks: list[bytes] = []
+        self.size = 0
 
     def add(self, block: bytes) -> None:
         """Keeps more of the reply."""
-        self._size += len(block)
-        if self._size > TRANSCRIPT_BYTES_MAX:
-            self._blocks.clear()
-            return
-        self._blocks.append(block)
+        self.size += len(block)
+        if self.size <= TRANSCRIPT_BYTES_MAX:
+            self.blocks.append(block)
 
     def taken(self) -> bytes:
         """All that was kept, "" when it was too much; what follows is another reply."""
-        raw = b"".join(self._blocks) if self._size <= TRANSCRIPT_BYTES_MAX else b""
-        self._blocks, self._size = [], 0
+        raw = b"".join(self.blocks) if self.size <= TRANSCRIPT_BYTES_MAX else b""
+        self.blocks, self.size = [], 0
         return raw

@@ -17,7 +17,9 @@ from interpose.wire.jsonbytes import read_json, write_json
 from interpose.wire.sse import SseEvent, split
 from interpose.wire.strictjson import join_pieces, read_arguments
 
-_TEXT_DELTA = re.compile(rb'"type"\s*:\s*"text_delta"\s*,\s*"text"\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*")')
+_TEXT_DELTA = re.compile(rb'"text_delta"(?:\s*,\s*"text"\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*"))?')
+"""Each delta of a text; nothing where its text does not follow."""
+
 _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """Deltas that are appended to a member of their block."""
 
@@ -37,7 +39,7 @@ def collected(raw: bytes) -> JsonObject | None:
 def spoken(raw: bytes) -> str:
     """The texts of a streamed message, joined by blank lines as far as they stand in blocks of their own."""
     found = _TEXT_DELTA.findall(raw)
-    if raw.count(b"text_delta") == len(found) and raw.count(b'"content_block_start"') <= 1:
+    if b"" not in found and raw.count(b'"content_block_start"') <= 1:
         try:
             return "".join(read_json(b"[" + b",".join(found) + b"]"))
         except ValueError:

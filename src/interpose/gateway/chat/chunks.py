@@ -114,13 +114,20 @@ def first_mark(raw: bytes) -> int:
     A finish and the end are looked for at the end of a read: a finish which more of its choice follows within the same
     one, as hardly any server sends it, is not noticed; see `finishes_in`.
     """
-    call, escape = raw.find(_CALL_MARK), raw.find(b"\\")  # quicker than `in`
-    goes_on = raw.startswith(_NO_REASON, raw.rfind(_REASON))
-    if call < 0 and escape < 0 and goes_on and (raw[-3:-2] == b"}" or raw.find(DONE, -_END_BYTES) < 0):
-        return -1  # what nearly all reads look like
+    if is_plain(raw):
+        return -1
+    call = raw.find(_CALL_MARK)
     finish = _FINISH_MARK.search(raw)
     places = (call, raw.find(b"\\u"), raw.find(DONE), finish.start() if finish is not None else -1)
     return min((at for at in places if at >= 0), default=-1)
+
+
+def is_plain(raw: bytes) -> bool:
+    """Whether a read looks as nearly all do: a text, no call, no end."""
+    if raw.find(_CALL_MARK) >= 0 or raw.find(b"\\") >= 0:  # quicker than `in`
+        return False
+    goes_on = raw.startswith(_NO_REASON, raw.rfind(_REASON))
+    return goes_on and (raw[-3:-2] == b"}" or raw.find(DONE, -_END_BYTES) < 0)
 
 
 def finishes_in(raw: bytes) -> int:

@@ -25,9 +25,12 @@ _GROWING = ("content", "refusal", *THOUGHTS)
 """Members of a message that come in pieces."""
 
 _LISTED = ("content", "annotations", "reasoning_details")
-_CONTENT = re.compile(rb'"content"\s*:\s*(null|"[^"\\]*(?:\\.[^"\\]*)*")')
-_NOT_QUICK = re.compile(rb'"refusal"\s*:\s*[^\sn]|"index"\s*:\s*[^\s0]|\\u00[67]')
-"""What the quick way does not read: a refusal, another choice, a letter that is written as an escape."""
+_CONTENT = re.compile(rb'"content"\s*:\s*(null|"[^"\\]*(?:\\.[^"\\]*)*"|)')
+"""Each content; nothing where it is no text."""
+
+_REFUSAL = re.compile(rb'"refusal"\s*:\s*[^\sn]')
+_NOT_QUICK = (b'"index": 1', b'"index":1', b"\\u00")
+"""What the quick way does not read: another choice, a letter that may be written as an escape."""
 
 
 class _Incoherent(ValueError):  # noqa: N818 - says what the chunks are
@@ -45,12 +48,18 @@ def collected(raw: bytes) -> JsonObject | None:
 def spoken(raw: bytes) -> str:
     """What a streamed completion tells the person."""
     found = _CONTENT.findall(raw)
-    if raw.count(b'"content"') == len(found) and _NOT_QUICK.search(raw) is None:
+    if b"" not in found and _is_quick(raw):
         try:
             return join_pieces([piece for piece in read_json(b"[" + b",".join(found) + b"]") if piece is not None])
         except ValueError:
             pass
     return text_of(collected(raw) or {})
+
+
+def _is_quick(raw: bytes) -> bool:
+    if any(raw.find(mark) >= 0 for mark in _NOT_QUICK):  # quicker than one pattern for all
+        return False
+    return raw.find(b'"refusal"') < 0 or _REFUSAL.search(raw) is None
 
 
 def text_of(completion: JsonObject) -> str:

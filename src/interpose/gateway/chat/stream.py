@@ -34,6 +34,7 @@ from interpose.gateway.chat.chunks import (
     has_text,
     is_done,
     is_finish,
+    is_plain,
     proposes,
     tells_error,
     with_delta,
@@ -73,6 +74,7 @@ class ChatStream(EventStream):
         self._is_one_choice = True
         self._finishes = 0
         self._has_text = False
+        self._wants_text = True
         self._newline = b"\n"
 
     def finish(self, fault: str | None = None) -> Steps:
@@ -99,14 +101,17 @@ class ChatStream(EventStream):
             out.append(error_event("chat", fault or CUT_SHORT, self._newline))
 
     def _first_mark(self, raw: bytes) -> int:
-        return 0 if self._choices or self._tail or self._earlier is not None else first_mark(raw)
+        if self._choices or self._tail or self._earlier is not None:
+            return 0
+        return -1 if is_plain(raw) else first_mark(raw)
 
-    def _pass_unread(self, raw: bytes) -> None:
-        self._unread = raw
-        self._has_text = self._has_text or TEXT_MARK.search(raw) is not None
+    def _note_text(self, raw: bytes) -> None:
+        self._has_text = TEXT_MARK.search(raw) is not None
+        self._wants_text = not self._has_text
 
     def _take(self, event: SseEvent, out: Out) -> Steps:
-        self._has_text = self._has_text or TEXT_MARK.search(event.raw) is not None
+        if self._wants_text:
+            self._note_text(event.raw)
         yield from read_in_one_way(event.data, out)
         data = event.data
         if is_done(data):
