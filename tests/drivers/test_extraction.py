@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interpose.contracts.errors import MisuseError
 from interpose.drivers.calls import ProposedCall, calls_in_text, is_whole_call, might_be_call
 from interpose.drivers.extraction import AnthropicExtraction
 from interpose.drivers.prompts import PromptStrategy
@@ -258,3 +259,96 @@ def test_hostile_texts_take_time_that_grows_with_their_length_alone(piece: str) 
 
     few, many = (min(seconds(chars), seconds(chars)) for chars in (100_000, 400_000))
     assert many < 10 * few + SECONDS_OF_NOISE
+
+
+ITEM = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "call_1",
+    "name": "echo",
+    "arguments": '{"text": "hi"}',
+    "status": "completed",
+}
+
+
+def completion(message: dict[str, Any], finish_reason: str = "stop") -> dict[str, Any]:
+    """A whole chat completion of OpenAI's."""
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "model": "gpt-9",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+    }
+
+
+def response(*items: dict[str, Any], status: str = "completed") -> dict[str, Any]:
+    """A whole response of OpenAI's Responses API."""
+    return {"id": "resp_1", "object": "response", "status": status, "output": list(items)}
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        completion(openai_message(("a", "echo", '{"text": "hi"}')), "tool_calls"),
+        completion({"role": "assistant", "content": '{"tool": "echo", "arguments": {"text": "hi"}}'}),
+        ITEM,
+        response({"type": "reasoning", "id": "rs_1", "summary": []}, ITEM),
+    ],
+)
+def test_a_call_in_the_whole_answer_of_an_api(reply: Any, streaming: bool) -> None:
+    """It is found where that API puts it, and the answer says that it is whole."""
+    assert runs_of(reply, streaming=streaming) == [("echo", {"text": "hi"})]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        completion({"role": "assistant", "content": "hello"}),
+        {"object": "chat.completion", "choices": []},
+        {"object": "chat.completion", "choices": [None]},
+        response({"type": "message", "content": [{"type": "output_text", "text": call_text("echo")}]}),
+        response(),
+    ],
+)
+def test_a_whole_answer_without_a_call(reply: Any) -> None:
+    """Nothing runs."""
+    assert runs_of(reply) == []
+
+
+def test_an_item_that_is_still_coming_does_not_run() -> None:
+    """Until its status says that it is whole; a cut off one is a problem."""
+    assert runs_of({**ITEM, "status": "in_progress"}, streaming=True) == []
+    assert runs_of(response(ITEM, status="incomplete")) == []
+
+
+def test_what_a_completion_is_told() -> None:
+    """The message and its results, as for the message alone."""
+    message = openai_message(("a", "echo", '{"text": "hi"}'))
+    told = Leaf().process_llm_response(completion(message, "tool_calls")).messages
+    assert told == Leaf().process_llm_response(message).messages
+
+
+def test_what_the_responses_api_is_told() -> None:
+    """All items that it sent, in order, then an output for each call by its call_id."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    told = {"type": "function_call_output", "call_id": "call_1", "output": "hi"}
+    assert Leaf().process_llm_response(ITEM).messages == (ITEM, told)
+    assert Leaf().process_llm_response(response(thought, ITEM)).messages == (thought, ITEM, told)
+    (said, heard) = Leaf().process_llm_response({**ITEM, "call_id": None}).messages
+    assert (said["role"], heard["content"]) == ("assistant", "hi")
+
+
+def test_an_object_of_an_sdk_is_told_what_to_pass() -> None:
+    """The message of a library that has `model_dump` says so."""
+
+    class Message:
+        """As an SDK has it."""
+
+        def model_dump(self) -> dict[str, Any]:
+            """Plain."""
+            return {}
+
+    for reply, said in ((Message(), r"Message: expected .* which its \.model_dump\(\) gives$"), (5, "JSON object$")):
+        with pytest.raises(MisuseError, match=said):
+            Leaf().process_llm_response(reply)  # type: ignore[arg-type]

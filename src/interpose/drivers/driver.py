@@ -240,8 +240,7 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         if reply is None:
             return None
         if not isinstance(reply, str | Mapping):
-            kind = type(reply).__name__
-            raise MisuseError(f"a reply of type {kind}: expected the reply's text, or its message as a JSON object")
+            raise MisuseError(_no_reply(reply))
 
         reading = read(reply, self._extraction, self.prompts, streaming=streaming)
         if reading is None or not is_ours(reading, self._offered_or(reading), self.prompts):
@@ -294,6 +293,12 @@ def listed_tools(driver: ToolDriver) -> tuple[Tool, ...]:
         twice = ", ".join(sorted({repr(name) for name in names if names.count(name) > 1}))
         raise MisuseError(f"{kind}.list_tools names {twice} more than once: a name is one tool's")
     return tools
+
+
+def _no_reply(reply: object) -> str:
+    way_out = ", which its .model_dump() gives" if hasattr(reply, "model_dump") else ""
+    kind = type(reply).__name__
+    return f"a reply of type {kind}: expected the reply's text, or its message as a JSON object{way_out}"
 
 
 def _ms_since(started: float) -> float:

@@ -1,9 +1,11 @@
 """Reading the calls in a model's reply, and writing the messages that answer it, one strategy for each shape.
 
-Knows: plain text, a bare call object, OpenAI chat messages, Anthropic messages. Does not know: which tools exist, how
-they run. Strategies keep nothing: one instance serves many drivers and threads.
+Knows: plain text, a bare call object, OpenAI chat messages and completions, items and responses of OpenAI's Responses
+API, Anthropic messages. Does not know: which tools exist, how they run. Strategies keep nothing: one instance serves
+many drivers and threads.
 
-Shapes: https://platform.openai.com/docs/api-reference/chat and https://docs.anthropic.com/en/api/messages.
+Shapes: https://platform.openai.com/docs/api-reference/chat, https://platform.openai.com/docs/api-reference/responses
+and https://docs.anthropic.com/en/api/messages.
 """
 
 import json
@@ -17,6 +19,8 @@ from interpose.drivers.calls import ProposedCall, call_in, calls_in_text, propos
 from interpose.drivers.prompts import PromptStrategy
 
 Reply: TypeAlias = str | JsonObject
+
+_WHOLE = frozenset({"completed", "incomplete"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +53,13 @@ class ExtractionStrategy(ABC):
 class OpenAIExtraction(ExtractionStrategy):
     """A chat message with `tool_calls`; null or empty there means that its text is no call either.
 
-    A `finish_reason` put into the message says that it is whole.
+    A `finish_reason` put into the message says that it is whole. Of a whole chat completion the message of its first
+    choice counts, with that choice's `finish_reason`.
     """
 
     def read(self, reply: Reply, _prompts: PromptStrategy, *, streaming: bool) -> tuple[ProposedCall, ...] | None:
         """Each function call with its id; the last one is a problem where the reply was cut off."""
+        reply = _message(reply)
         if isinstance(reply, str) or "tool_calls" not in reply:
             return None
         if streaming and not reply.get("finish_reason"):
@@ -67,12 +73,42 @@ class OpenAIExtraction(ExtractionStrategy):
 
     def messages(self, reply: Reply, told: Sequence[Told], prompts: PromptStrategy) -> tuple[dict[str, Any], ...]:
         """The reply as it is and a `tool` message for each call; as text where a call has no id."""
+        reply = _message(reply)
         if isinstance(reply, str) or any(each.call.call_id is None for each in told):
             return super().messages(reply, told, prompts)
 
         assistant = {"role": "assistant", **{key: value for key, value in reply.items() if key != "finish_reason"}}
         results = [{"role": "tool", "tool_call_id": each.call.call_id, "content": each.text} for each in told]
         return (assistant, *results)
+
+
+class ResponsesExtraction(ExtractionStrategy):
+    """A `function_call` item of OpenAI's Responses API, or a whole response with its `output`.
+
+    Without a `function_call` among its items the text of a response is no call either. Its `status` says that it is
+    whole.
+    """
+
+    def read(self, reply: Reply, _prompts: PromptStrategy, *, streaming: bool) -> tuple[ProposedCall, ...] | None:
+        """Each function call with its `call_id`; the last one is a problem where the reply was cut off."""
+        items = _items(reply)
+        if isinstance(reply, str) or items is None:
+            return None
+        if streaming and reply.get("status") not in _WHOLE:
+            return ()
+
+        found = [item for item in items if isinstance(item, Mapping) and item.get("type") == "function_call"]
+        calls = tuple(proposed(item.get("call_id"), item.get("name"), item.get("arguments")) for item in found)
+        return with_last_cut_off(calls) if reply.get("status") == "incomplete" else calls
+
+    def messages(self, reply: Reply, told: Sequence[Told], prompts: PromptStrategy) -> tuple[dict[str, Any], ...]:
+        """The items as they are and a `function_call_output` for each call; as text where a call has no id."""
+        items = _items(reply)
+        if items is None or any(each.call.call_id is None for each in told):
+            return super().messages(reply, told, prompts)
+
+        results = [{"type": "function_call_output", "call_id": each.call.call_id, "output": each.text} for each in told]
+        return (*items, *results)
 
 
 class AnthropicExtraction(ExtractionStrategy):
@@ -123,6 +159,7 @@ class TextExtraction(ExtractionStrategy):
 
     def read(self, reply: Reply, prompts: PromptStrategy, *, streaming: bool) -> tuple[ProposedCall, ...] | None:
         """Every call in the text. A bare text never tells that nothing follows; a message says so by its reason."""
+        reply = _message(reply)
         if streaming and (isinstance(reply, str) or not (reply.get("finish_reason") or reply.get("stop_reason"))):
             return ()
         return calls_in_text(_text(reply), prompts)
@@ -130,6 +167,7 @@ class TextExtraction(ExtractionStrategy):
 
 DEFAULT_EXTRACTION: tuple[ExtractionStrategy, ...] = (
     OpenAIExtraction(),
+    ResponsesExtraction(),
     AnthropicExtraction(),
     ObjectExtraction(),
     TextExtraction(),
@@ -154,7 +192,27 @@ def _openai_call(entry: Any) -> ProposedCall:
     return proposed(entry.get("id"), function.get("name"), function.get("arguments"))
 
 
+def _message(reply: Reply) -> Reply:
+    """Of a whole chat completion the message that it is about; any other reply is its own."""
+    choices = None if isinstance(reply, str) else reply.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(first, Mapping) or not isinstance(first.get("message"), Mapping):
+        return reply
+    return {**first["message"], "finish_reason": first.get("finish_reason")}
+
+
+def _items(reply: Reply) -> Sequence[Any] | None:
+    """The items of a response of OpenAI's Responses API, or the one that the reply is; None for another shape."""
+    if isinstance(reply, str):
+        return None
+    if reply.get("type") == "function_call":
+        return (reply,)
+    output = reply.get("output")
+    return output if reply.get("object") == "response" and isinstance(output, list) else None
+
+
 def _text(reply: Reply) -> str:
+    reply = _message(reply)
     if isinstance(reply, str):
         return reply
     content = reply.get("content")
