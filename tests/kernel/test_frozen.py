@@ -56,13 +56,25 @@ def test_every_mutator_raises(mutate: Callable[[Any], Any]) -> None:
 
 
 def test_freezing_twice_is_free() -> None:
-    """What is already frozen is returned as it is, and copies are the same object."""
+    """What is already frozen is returned as it is."""
     value = freeze({"a": [1]})
 
     assert freeze(value) is value
-    assert copy.deepcopy(value) is value
     assert isinstance(value, FrozenDict)
     assert isinstance(value["a"], FrozenList)
+
+
+def test_copies_are_plain() -> None:
+    """What `copy` gives can be changed: at the top, and deep for a deep copy."""
+    value = freeze({"a": [{"x": 1}]})
+
+    deep, shallow = copy.deepcopy(value), copy.copy(value)
+    deep["a"][0]["x"] = 2
+    shallow["a"] = copy.copy(value["a"])
+    shallow["a"].append(3)
+
+    assert (deep, shallow) == ({"a": [{"x": 2}]}, {"a": [{"x": 1}, 3]})
+    assert value == {"a": [{"x": 1}]}
 
 
 def test_thawed_values_are_apart() -> None:

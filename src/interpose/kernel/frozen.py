@@ -1,7 +1,7 @@
 """Isolation by immutability: JSON values that cannot be changed and still are `dict` and `list`.
 
-`freeze` once per judgement, `thaw` once for whoever acts. isinstance checks, `json` and serialisers work on frozen
-values as on plain ones; every mutator raises TypeError.
+`freeze` once per judgement, `thaw` once for whoever acts; every copy of a frozen value is a plain one. isinstance
+checks, `json` and serialisers work on frozen values as on plain ones; every mutator raises TypeError.
 """
 
 from typing import Any, NoReturn
@@ -10,7 +10,8 @@ from interpose.contracts.json import Json
 
 
 def _refuse(self: object, *_args: Any, **_kwargs: Any) -> NoReturn:
-    raise TypeError(f"this {type(self).__name__} is frozen: make a copy with interpose.kernel.frozen.thaw()")
+    kind = type(self).__name__
+    raise TypeError(f"this {kind} is frozen and cannot be changed in place: change what copy.deepcopy() of it gives")
 
 
 class FrozenDict(dict[str, Any]):
@@ -19,11 +20,11 @@ class FrozenDict(dict[str, Any]):
     __slots__ = ()
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
-    def __copy__(self) -> "FrozenDict":
-        return self
+    def __copy__(self) -> dict[str, Any]:
+        return {**self}
 
-    def __deepcopy__(self, _memo: object) -> "FrozenDict":
-        return self
+    def __deepcopy__(self, _memo: object) -> Any:
+        return thaw(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (FrozenDict, (dict(self),))
@@ -36,11 +37,11 @@ class FrozenList(list[Any]):
     __setitem__ = __delitem__ = append = extend = insert = pop = remove = clear = sort = reverse = _refuse
     __iadd__ = __imul__ = _refuse
 
-    def __copy__(self) -> "FrozenList":
-        return self
+    def __copy__(self) -> list[Any]:
+        return [*self]
 
-    def __deepcopy__(self, _memo: object) -> "FrozenList":
-        return self
+    def __deepcopy__(self, _memo: object) -> Any:
+        return thaw(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (FrozenList, (list(self),))
