@@ -71,7 +71,8 @@ def test_the_package_itself_loads_nothing() -> None:
 
 
 def test_public_names_are_complete() -> None:
-    """Everything in `__all__` can be had, and nothing else by that way."""
+    """Everything in `__all__` can be had and is listed, and nothing else by that way."""
+    assert dir(interpose) == sorted(interpose.__all__)
     assert all(getattr(interpose, name) is not None for name in interpose.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = interpose.nothing

@@ -56,6 +56,11 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """The public name, from its home; raises AttributeError for any other."""
     if name not in _HOMES:

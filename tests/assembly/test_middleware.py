@@ -67,6 +67,9 @@ def test_a_loaded_policy_brings_its_context(folders: Folders, tmp_path: Path) ->
         assert chain.call("read", {"path": "notes.md"}, lambda name, arguments: "out") == "out"
     with pytest.raises(MisuseError, match=r"needs context=Context\(…\)"):
         default_middleware(FakePolicy())
+    nothing: Any = None
+    with pytest.raises(MisuseError, match=r"default_middleware\(None\): expected what interpose.load_policy\(\) gives"):
+        default_middleware(nothing, context=CONTEXT)
 
 
 class Note:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from interpose.assembly.folders import Folders
+from interpose.assembly.middleware import default_middleware
 from interpose.assembly.protection import load_policy_from, protect
+from interpose.chain.chain import Chain
 from interpose.contracts.decisions import Patch
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.stages import ToolCall
@@ -128,3 +130,23 @@ def test_arguments_that_hold_themselves_cannot_be_judged(folders: Folders, tmp_p
     circle.append(circle)
     with load_policy_from(folders, tmp_path) as policy, pytest.raises(MisuseError, match="hold themselves"):
         protect(collect, policy=policy)("a", circle, Context(), Counter())
+
+
+def test_after_close_nothing_runs_and_the_error_says_why(folders: Folders, tmp_path: Path) -> None:
+    """A protected function, sync and async, and a driver's list."""
+    runs: list[str] = []
+
+    async def run_async(command: str) -> None:
+        runs.append(command)
+
+    with load_policy_from(folders, tmp_path) as policy:
+        run = protect(runs.append, policy=policy, tool="shell")
+        later = protect(run_async, policy=policy, tool="shell")
+        chain = Chain(default_middleware(policy))
+    with pytest.raises(MisuseError, match="the policy was closed"):
+        run("ls")
+    with pytest.raises(MisuseError, match="the policy was closed"):
+        asyncio.run(later("ls"))
+    with pytest.raises(MisuseError, match="the policy was closed"):
+        chain.call("shell", {"command": "ls"}, lambda name, arguments: runs.append(name))
+    assert runs == []

@@ -29,11 +29,14 @@ def default_middleware(
 
     Observers see what the model proposed and what came of it, consent is asked about exactly what will run, and only
     the tool's own challenge is meant. Without `consent` nobody is asked and without `hooks` nobody is told: neither
-    is in the list then. A PermissionMiddleware or HooksMiddleware of yours is taken as it is, so that you can change
-    its handlers later. `context` is who acts, or a function that says so; a loaded policy brings its own. Raises
-    MisuseError when `policy` is no loaded policy and there is no `context`.
+    is in the list then, and what the policy lets pass runs. A PermissionMiddleware or HooksMiddleware of yours is taken
+    as it is, so that you can change its handlers later. `context` is who acts, or a function that says so; a loaded
+    policy brings its own. Raises MisuseError for what is no policy, and when `policy` is no loaded policy and there is
+    no `context`.
     """
-    judging, acting = (policy.policy, policy.context) if isinstance(policy, LoadedPolicy) else (policy, None)
+    judging, acting = (policy.policy, policy.acting) if isinstance(policy, LoadedPolicy) else (policy, None)
+    if not hasattr(judging, "judge"):
+        raise MisuseError(f"default_middleware({judging!r:.100}): expected what interpose.load_policy() gives")
     context = context or acting
     if context is None:
         raise MisuseError("default_middleware(policy, …) needs context=Context(…): only a loaded policy brings its own")

@@ -42,6 +42,7 @@ class LoadedPolicy:
 
     def __init__(self, runtime: Runtime, root: str, *, cwd: str, agent: str | None) -> None:
         self._runtime = runtime
+        self._closed = False
         self._policy = runtime.workspaces.policy(root)
         self._links = tuple(f"shape handlers: {problem}" for problem in runtime.shapes.table().problems)
         for problem in self.problems:
@@ -58,13 +59,20 @@ class LoadedPolicy:
         """Who acts, and where: one session per loaded policy."""
         return self._context
 
+    def acting(self) -> Context:
+        """The context, for a call that is to be judged now. Raises MisuseError once the policy was closed."""
+        if self._closed:
+            raise MisuseError("the policy was closed: nothing can be judged any more, load_policy() gives another one")
+        return self._context
+
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the hook files, and with links between handlers, one line each; all others work."""
         return (*self._links, *(str(issue) for issue in self._policy.issues))
 
     def close(self) -> None:
-        """Commits what was journalled and closes the files. Idempotent."""
+        """Commits what was journalled and closes the files; later calls raise MisuseError. Idempotent."""
+        self._closed = True
         self._runtime.close()
 
     def __enter__(self) -> Self:
@@ -134,7 +142,8 @@ def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None 
     an annotation is added to a text, and a withheld result raises Refused.
 
     The function may be called by any thread. Raises MisuseError when `function` has no signature that can be read; the
-    function raises it for arguments that hold themselves, or that somebody changes while they are being judged.
+    function raises it once the policy was closed, and for arguments that hold themselves, or that somebody changes
+    while they are being judged.
     """
     if not isinstance(policy, LoadedPolicy):
         raise MisuseError(f"policy must be what interpose.load_policy() gives, not {policy!r}")
@@ -142,7 +151,7 @@ def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None 
         raise MisuseError(f"tool must be a name such as 'shell', not {tool!r}")
     binding = Binding(function)
     name = tool or str(getattr(function, "__name__", type(function).__name__))
-    middleware = PolicyMiddleware(policy.policy, context=policy.context, refused=_raise_refused)
+    middleware = PolicyMiddleware(policy.policy, context=policy.acting, refused=_raise_refused)
 
     if inspect.iscoroutinefunction(function):
 
