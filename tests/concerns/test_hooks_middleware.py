@@ -162,6 +162,9 @@ def test_misuse_is_named() -> None:
     async def never_awaited(*_: Any) -> None:
         """Would never run."""
 
+    one: Any = noisy
+    with pytest.raises(MisuseError, match=r"the post hooks are <function noisy.*expected a list of functions"):
+        HooksMiddleware(post=one)
     with pytest.raises(MisuseError, match=r"the pre hook .*never_awaited is a coroutine function"):
         HooksMiddleware(pre=[never_awaited])
     with pytest.raises(MisuseError, match="'no function' is no post hook"):

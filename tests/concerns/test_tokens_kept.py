@@ -287,3 +287,12 @@ def test_spans_are_read_as_servers_write_them() -> None:
     """Numbers and texts of numbers; anything else is nothing."""
     assert [seconds(value) for value in (0, 1.5, "90", " 7 ")] == [0.0, 1.5, 90.0, 7.0]
     assert [seconds(value) for value in (True, None, "soon", "", -1, "nan", "inf", 10**400, [1])] == [None] * 9
+
+
+@pytest.mark.parametrize(
+    ("tokens", "kind"), [({"mail": b"t"}, "bytes"), ({"mail": None}, "NoneType"), ({5: "t"}, "int")]
+)
+def test_a_token_that_is_no_text_is_refused_at_once(tokens: Any, kind: str) -> None:
+    """By its scope, and its value is not told."""
+    with pytest.raises(ConfigError, match=rf"the token for .*: is given as {kind} \(give a scope's name"):
+        StaticCredentials(tokens)

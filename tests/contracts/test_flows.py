@@ -134,3 +134,9 @@ def test_links_are_tuples_of_ids() -> None:
         Linked(FlowMiddleware(), "a", before="bcd")  # type: ignore[arg-type]
     links: Any = ["b"]
     assert Linked(FlowMiddleware(), "a", after=links).after == ("b",)
+    wrong: Any = 5
+    with pytest.raises(TypeError, match=r"Linked\('a', after=5\): expected a tuple of ids$"):
+        Linked(FlowMiddleware(), "a", after=wrong)
+    for no_id in (5, "", None):
+        with pytest.raises(TypeError, match=rf"^Linked\(…, id={no_id!r}\): expected a name"):
+            Linked(FlowMiddleware(), no_id)  # type: ignore[arg-type]

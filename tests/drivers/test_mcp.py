@@ -292,6 +292,13 @@ def test_a_name_that_tools_could_not_carry_is_refused(name: str) -> None:
         McpTools(name, program())
 
 
+@pytest.mark.parametrize("url", ["ftp://x", "example.org/mcp", "http://", "", 5])
+def test_a_server_that_is_no_web_address_is_refused(url: Any) -> None:
+    """When it is made, and it is told what was expected."""
+    with pytest.raises(MisuseError, match=r"^HttpServer\(.*expected a URL that begins with http:// or https://"):
+        HttpServer(url)
+
+
 def test_building_starts_nothing() -> None:
     """Neither a thread nor a process is there before the first call, and closing then is nothing."""
     before = threading.active_count()

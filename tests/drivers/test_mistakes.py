@@ -11,6 +11,7 @@ from interpose.concerns.permission.middleware import PermissionMiddleware
 from interpose.contracts.drivers import DriverResponse, Health, SupportsHealthcheck, ToolApi
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.tools import Arguments, CallNext, ToolMiddleware
+from interpose.drivers.children import invoke, invoke_async
 from interpose.drivers.orchestrator import Orchestrator
 from tests.drivers.making import ECHO, BareLeaf, Doing, Leaf, Rewriting, Tracing, call_text
 
@@ -172,3 +173,65 @@ def test_consent_has_two_names_and_takes_one() -> None:
     """Both at once would leave one of them unheard."""
     with pytest.raises(MisuseError, match="they are one parameter, give one"):
         PermissionMiddleware(consent=lambda name, arguments: True, consent_handler=lambda name, arguments: True)
+
+
+@both
+def test_a_tool_that_returns_a_task_has_failed(process: Process) -> None:
+    """As one that returns a coroutine; it is ended."""
+    begun: list[asyncio.Future[Any]] = []
+
+    def starting(tool_name: str, arguments: dict[str, Any]) -> Any:
+        loop = asyncio.new_event_loop()
+        begun.append(loop.create_future())
+        loop.close()
+        return begun[0]
+
+    response = process(Leaf(act=starting))
+    assert "the tool 'echo' returned a Future" in str(response.call_detail)
+    assert begun[0].cancelled()
+
+
+@both
+def test_who_cannot_list_tools_is_named(process: Process) -> None:
+    """The middleware, and not the tool that was called."""
+
+    class Failing(ToolMiddleware):
+        """Cannot say."""
+
+        def on_list_tools(self, call_next: Any) -> Any:
+            """Raises."""
+            raise LookupError("no table")
+
+    response = process(Leaf(middleware=[Tracing(), Failing()]))
+    assert response.call_detail == "the list of tools failed: LookupError: no table\nraised by Failing.on_list_tools"
+
+
+def test_children_that_are_no_drivers_by_label_are_refused() -> None:
+    """A list of drivers, and a class that only looks like one."""
+
+    class Duck:
+        """Has the methods."""
+
+        def list_tools(self) -> Any:
+            """None."""
+
+        def execute_tool(self, tool_name: str, arguments: Any) -> Any:
+            """None."""
+
+    children: Any = [Leaf()]
+    with pytest.raises(TypeError, match=r'^Orchestrator\(\[.*expected drivers by label, {"label": driver}'):
+        Orchestrator(children)
+    duck: Any = Duck()
+    with pytest.raises(TypeError, match="is no tool driver: expected an instance of a class that extends BaseDriver"):
+        Orchestrator({"duck": duck})
+
+
+def test_a_child_without_a_list_gets_arguments_of_its_own() -> None:
+    """All the way down: what its tool does to them nobody else sees."""
+    given = {"text": "x", "deep": {"list": [1]}}
+    spoiling = BareLeaf()
+    invoke(spoiling, "echo", given)
+    spoiling.runs[0][1]["deep"]["list"].append(2)
+    asyncio.run(invoke_async(spoiling, "echo", given))
+    spoiling.runs[1][1]["deep"]["list"].append(3)
+    assert given == {"text": "x", "deep": {"list": [1]}}

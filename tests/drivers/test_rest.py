@@ -527,6 +527,9 @@ def test_a_missing_document_is_named(tmp_path: Path, web: Web) -> None:
     """A file that is not there and a URL that answers 404 are configuration errors."""
     web.answer = lambda _: Answer(404)
 
+    nothing: Any = 5
+    with pytest.raises(ConfigError, match=r"the document: is of type int \(give a mapping, a path, or a URL"):
+        load_document(nothing)
     with pytest.raises(ConfigError, match="No such file or directory"):
         RestTools(tmp_path / "gone.yaml")
     with pytest.raises(ConfigError, match="it could not be fetched: Client error '404 Not Found'"):

@@ -4,7 +4,7 @@ A middleware sits around `execute_tool`. It may observe, rewrite, answer itself,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import GeneratorType
 from typing import Any, Protocol, TypeAlias
@@ -193,7 +193,8 @@ class FlowMiddleware(ToolMiddleware):
 class Linked:
     """A middleware with an id and links to others in its list; without links list order decides.
 
-    `before` and `after` are tuples of ids. Raises TypeError for one text in their place.
+    `before` and `after` are tuples of ids. Raises TypeError for one text in their place, and for
+    what is no id.
     """
 
     middleware: ToolMiddleware
@@ -202,10 +203,15 @@ class Linked:
     after: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        own_id: Any = self.id
+        if not isinstance(own_id, str) or not own_id:
+            raise TypeError(f"Linked(…, id={own_id!r}): expected a name")
         links: tuple[tuple[str, Any], ...] = (("before", self.before), ("after", self.after))
         for link, ids in links:
             if isinstance(ids, str):
                 raise TypeError(f"Linked({self.id!r}, {link}={ids!r}): expected a tuple of ids, ({ids!r},)")
+            if not isinstance(ids, Iterable) or not all(isinstance(each, str) for each in ids):
+                raise TypeError(f"Linked({self.id!r}, {link}={ids!r}): expected a tuple of ids")
             object.__setattr__(self, link, tuple(ids))
 
 

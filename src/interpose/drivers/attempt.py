@@ -4,6 +4,7 @@ Knows: that only an offered tool is called, that only a known one runs, and that
 Does not know: middlewares, who judges, what becomes of the result.
 """
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
@@ -84,10 +85,11 @@ class Attempt:
         self.tool_error = None
 
     def _came_back(self, tool_name: str, result: Any) -> None:
-        if inspect.iscoroutine(result):
-            result.close()  # else Python warns that nobody awaited it
+        if inspect.iscoroutine(result) or isinstance(result, asyncio.Future):
+            kind = type(result).__name__
+            result.close() if inspect.iscoroutine(result) else result.cancel()  # else Python warns of it
             self.tool_error = MisuseError(
-                f"the tool {tool_name!r} returned a coroutine: an async tool is an `async def execute_tool_async`, "
+                f"the tool {tool_name!r} returned a {kind}: an async tool is an `async def execute_tool_async`, "
                 "and awaits what it calls"
             )
             raise self.tool_error

@@ -64,7 +64,10 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
         self._children: Mapping[str, ToolDriver] = MappingProxyType({})
         # A child's tools and what they are called here, by label; replaced whole, and right whoever replaces it last.
         self._named: Mapping[tuple[str, str], _Named] = {}
-        for label, driver in (drivers or {}).items():
+        children: Any = drivers or {}
+        if not isinstance(children, Mapping):
+            raise TypeError(f'Orchestrator({children!r:.200}): expected drivers by label, {{"label": driver}}')
+        for label, driver in children.items():
             self.add_driver(driver, label=label)
 
     @property
@@ -84,7 +87,10 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
         for what is no tool driver.
         """
         if not isinstance(driver, ToolDriver):
-            raise TypeError(f"{driver!r} is no tool driver: expected list_tools() and execute_tool(name, arguments)")
+            raise TypeError(
+                f"{driver!r} is no tool driver: expected an instance of a class that extends BaseDriver, or ToolDriver "
+                "with list_tools() and execute_tool(name, arguments)"
+            )
         if not isinstance(label, str) or not _LABEL.fullmatch(label):
             raise ValueError(
                 f"{label!r} is no label: expected letters, digits, '-' and '_', without '__' and no '_' at either end"

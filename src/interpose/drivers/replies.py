@@ -102,7 +102,7 @@ def failed(
     from_tool = attempt is not None and attempt.tool_error is error
     layer = None if from_tool else innermost(error)
     text = error_text(error)
-    who = layer or f"Tool {call.tool_name!r}"
+    who = layer or (f"Tool {call.tool_name!r}" if attempt is not None else "the list of tools")
     detail = "\n".join([f"{who} failed: {text}", *notes_of(error)])
     name, arguments = (attempt and attempt.executed) or (None, None)
     record = ToolCallRecord(

@@ -14,11 +14,13 @@ class StaticCredentials:
     """A `CredentialProvider` over `tokens` by scope, then the environment: `INTERPOSE_TOKEN_<SCOPE>`.
 
     The scope is in capitals there, with `_` for whatever is neither a letter nor a digit: `repo:read` is
-    `INTERPOSE_TOKEN_REPO_READ`. Any thread may ask.
+    `INTERPOSE_TOKEN_REPO_READ`. Any thread may ask. Raises ConfigError for a token that is no text, naming its scope.
     """
 
     def __init__(self, tokens: Mapping[str, str] | None = None, *, environ: Mapping[str, str] | None = None) -> None:
         self._tokens = dict(tokens or {})
+        for scope, token in self._tokens.items():
+            _check_token(scope, token)
         self._environ = os.environ if environ is None else environ
 
     def get_token(self, scope: str) -> str:
@@ -30,6 +32,14 @@ class StaticCredentials:
 
     def invalidate_token(self, scope: str) -> None:
         """Nothing: there is no other token to be had."""
+
+
+def _check_token(scope: object, token: object) -> None:
+    if not isinstance(scope, str) or not isinstance(token, str):
+        kind = type(token if isinstance(scope, str) else scope).__name__
+        raise ConfigError(
+            f"the token for {scope!r}", f"is given as {kind}", "give a scope's name and its token as text"
+        )
 
 
 def variable(scope: str) -> str:

@@ -97,6 +97,9 @@ class _Hooks(Generic[_Hook]):
         self._phase = phase
         self._changing = threading.Lock()
         self._hooks: tuple[_Hook, ...] = ()
+        given: Any = hooks
+        if not isinstance(given, Iterable):
+            raise MisuseError(f"HooksMiddleware: the {phase} hooks are {given!r:.100}, expected a list of functions")
         for hook in hooks:
             self.add(hook)
 

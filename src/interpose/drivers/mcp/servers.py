@@ -1,12 +1,13 @@
 """Where an MCP server is, and how a connection to it is opened."""
 
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import httpx2
 import mcp_types as types
@@ -16,9 +17,11 @@ from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
+from interpose.contracts.errors import MisuseError
 from interpose.drivers.mcp.listing import Unusable, sorted_out
 from interpose.drivers.mcp.process import Program, running
 
+_HTTP_URL: Final = re.compile(r"https?://[^/\s]", re.IGNORECASE)
 _LAST_WORDS_BYTES: Final = 2_000
 _LAST_WORDS_CHARS: Final = 300
 _HTTP_READ_S: Final = 300.0
@@ -39,10 +42,18 @@ class StdioServer:
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """A server at a URL that speaks streamable HTTP; `headers` go with every request."""
+    """A server at a URL that speaks streamable HTTP; `headers` go with every request.
+
+    Raises MisuseError for what is no http or https URL.
+    """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        url: Any = self.url
+        if not isinstance(url, str) or not _HTTP_URL.match(url):
+            raise MisuseError(f"HttpServer({url!r:.200}): expected a URL that begins with http:// or https://")
 
 
 class LastWords:

@@ -33,6 +33,9 @@ def load_document(
     if isinstance(source, Mapping):
         return _plain_document(source, "the document")
 
+    given: Any = source
+    if not isinstance(given, str | Path):
+        raise ConfigError("the document", f"is of type {type(given).__name__}", "give a mapping, a path, or a URL")
     where = str(source)
     text = _fetched(where, client, timeout_s) if is_url(where) else _read(Path(source))
     return _plain_document(_parsed(text, where), where)
