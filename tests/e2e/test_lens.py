@@ -311,3 +311,27 @@ def test_a_tool_that_cannot_be_forced_is_asked_for() -> None:
         reasons = [record.reason for record in house.journal.records if record.outcome == "not_applicable"]
         assert reasons == ["the request cannot be told to use tools so: required Read"]
         assert_prefix_never_shrinks(house)
+
+
+@every_case
+def test_a_refused_prompt_never_reaches_the_model(case: Case) -> None:
+    """Later requests have the reason in its place, with no picture that came along; the person's client keeps it."""
+
+    def careful(point: Point) -> Verdict:
+        if isinstance(point, TurnStart) and "hunter2" in point.prompt:
+            return refuse(point, "it holds a password", "secrets")
+        return allow(point)
+
+    with case.house([Reply(Text("One.")), Reply(Text("Two.")), Reply(Text("Three."))], careful) as house:
+        talker = case.talker(house)
+        talker.says("hello")
+        assert talker.says("my password is hunter2").text.endswith("refused by secrets: it holds a password")
+        assert talker.says("do what I said").text == "Two."
+        assert talker.says("and now").text == "Three."
+
+        assert "hunter2" in json.dumps(talker.history)
+        sent = histories(house)
+        assert len(sent) == 3
+        assert all("hunter2" not in body for body in sent)
+        assert all("the prompt was withheld by secrets: it holds a password" in body for body in sent[1:])
+        assert_prefix_never_shrinks(house)

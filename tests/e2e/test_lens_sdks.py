@@ -11,9 +11,9 @@ import pytest
 from google import genai
 from google.genai import types
 
-from interpose.contracts.stages import Point, ToolCall, ToolResult, TurnEnd
+from interpose.contracts.stages import Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Verdict
-from interpose.testing.fakes import allow
+from interpose.testing.fakes import allow, refuse
 from interpose.testing.responses import whole
 from interpose.testing.upstream import RawBody, Reply, Step, Text, Thinking, ToolUse
 from tests.e2e.house import House, no_rm
@@ -103,6 +103,39 @@ def test_responses_in_rounds_whose_history_the_provider_keeps(
     own = [None, None, *(f"resp_{number:012d}" for number in (2, 3, 4))]
     assert [one.get("previous_response_id") for one in sent] == own
     assert [one["input"] for one in sent[2:]] == ["and then", [REFUSED, ANSWER], "bye"]
+
+
+def test_a_refused_prompt_in_a_history_that_the_provider_keeps(
+    openai_at: Callable[[str], openai.OpenAI],
+) -> None:
+    """It goes on from the provider's own last response, which gets the reason in the prompt's place."""
+
+    def careful(point: Point) -> Verdict:
+        if isinstance(point, TurnStart) and "hunter2" in point.prompt:
+            return refuse(point, "a password", "secrets")
+        return allow(point)
+
+    withheld = {
+        "role": "user",
+        "content": [{"type": "input_text", "text": "the prompt was withheld by secrets: a password"}],
+    }
+    with House([Reply(Text("One.")), Reply(Text("Two.")), Reply(Text("Three."))], careful, strict=False) as house:
+        client = openai_at(house.prefixed())
+        before: Any = None
+
+        def say(text: str) -> None:
+            nonlocal before
+            after = {"previous_response_id": before} if before else {}
+            before = ask_responses(client, stream=True, input=text, **after).id
+
+        for text in ("it is hunter2", "go on", "or is it hunter2", "hunter2 then", "go on"):
+            say(text)
+        sent = [request.json for request in house.upstream.requests]
+
+    first, second = sent
+    assert first["input"] == [withheld, {"role": "user", "content": "go on"}]
+    assert second["input"] == [withheld, withheld, {"role": "user", "content": "go on"}]
+    assert [one.get("previous_response_id") for one in sent] == [None, "resp_000000000001"]
 
 
 @pytest.mark.parametrize("on_refusal", ["continue", "tell"])

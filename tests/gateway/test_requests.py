@@ -9,6 +9,8 @@ from interpose.contracts.verdict import ToolChoice
 from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import Codec, ResultEdit, TurnEdit, Unreadable
 from interpose.gateway.chat import CHAT
+from interpose.gateway.gemini import GEMINI
+from interpose.gateway.responses import RESPONSES
 
 A, C = ANTHROPIC, CHAT
 EDIT = ResultEdit("[interpose:warn] look twice")
@@ -348,3 +350,44 @@ def test_a_turn_knows_how_much_was_said_before_it(codec: Codec) -> None:
     first, later = codec.read(body(user("go"))).turn, codec.read(body(*said, user("go"))).turn
 
     assert (first and first.earlier, later and later.earlier) == (0, 2)
+
+
+WITHHELD = TurnEdit(refusal="no", replacement="withheld")
+NOTE = "<system-reminder>\nof the agent\n</system-reminder>"
+
+
+@pytest.mark.parametrize(
+    ("codec", "key", "parts", "left"),
+    [
+        (
+            A,
+            "messages",
+            [{"type": "tool_result", "tool_use_id": "t"}, text(NOTE), {"type": "image"}, text("mine"), text("more")],
+            [{"type": "tool_result", "tool_use_id": "t"}, text(NOTE), text("withheld")],
+        ),
+        (C, "messages", [{"type": "image_url"}, text("mine"), text(NOTE)], [text(NOTE), text("withheld")]),
+        (
+            RESPONSES,
+            "input",
+            [{"type": "input_image"}, {"type": "input_text", "text": "mine"}, {"type": "input_text", "text": NOTE}],
+            [{"type": "input_text", "text": NOTE}, {"type": "input_text", "text": "withheld"}],
+        ),
+        (
+            GEMINI,
+            "contents",
+            [{"inlineData": {}}, {"text": "mine"}, {"functionResponse": {"name": "f"}}],
+            [{"functionResponse": {"name": "f"}}, {"text": "withheld"}],
+        ),
+    ],
+)
+def test_of_a_refused_message_only_what_is_not_the_persons_is_left(
+    codec: Codec, key: str, parts: list[Any], left: list[Any]
+) -> None:
+    """Pictures go with the words; results and the agent's own reminders stay."""
+    name = "parts" if codec.api == "gemini" else "content"
+    message = {"role": "user", name: parts}
+    request = codec.read(json.dumps({"model": "m", key: [message]}).encode())
+
+    edited = json.loads(request.rewritten(GivenEdits(turns={0: WITHHELD}), None).body)
+
+    assert edited[key] == [{"role": "user", name: left}]

@@ -8,6 +8,7 @@ import pytest
 from interpose.contracts.verdict import ToolChoice
 from interpose.gateway.api import ResultEdit, TurnEdit, Unreadable
 from interpose.gateway.gemini import GEMINI
+from interpose.gateway.ledger import SessionLedger
 from interpose.gateway.responses import RESPONSES
 from tests.gateway.test_requests import GivenEdits
 
@@ -324,3 +325,15 @@ def test_bodies_of_another_shape(raw: bytes) -> None:
     for codec in (R, G):
         with pytest.raises(Unreadable):
             codec.read(raw)
+
+
+def test_what_the_provider_was_never_sent_is_owed_to_its_conversation() -> None:
+    """Under our reply's id and the conversation's; a provider that keeps nothing is owed nothing."""
+    kept = json.dumps({"input": "mine", "conversation": {"id": "conv_1"}}).encode()
+
+    unsent = RESPONSES.read(kept).unsent(SessionLedger(), {"id": "resp_ours"})
+
+    assert set(unsent) == {"resp_ours", "conv_1"}
+    assert [mark.entry for mark in unsent["conv_1"].owed] == [{"role": "user", "content": "mine"}]
+    forgetful = json.dumps({"input": "mine", "store": False}).encode()
+    assert RESPONSES.read(forgetful).unsent(SessionLedger(), {"id": "resp_ours"}) == {}

@@ -5,7 +5,7 @@ it yields bytes as soon as they may leave.
 Knows: the common vocabulary. Does not know: any API's shape.
 """
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -150,7 +150,8 @@ class ResultEdit:
 class TurnEdit:
     """What is written into one prompt, in every request that carries it; `refusal` stops the turn instead.
 
-    `replacement` stands in the place of the prompt, `reminder` before either.
+    `replacement` stands in the place of the prompt, `reminder` before either. In later requests it stands in the place
+    of a refused prompt too, with all that the person sent with it.
     """
 
     reminder: str = ""
@@ -183,8 +184,8 @@ class Mark:
 class Resumed:
     """How a conversation goes on that the provider keeps under a response's id.
 
-    `response_id` is the provider's last one within the client's reply; `owed` are refused calls that it still waits
-    for the results of.
+    `response_id` is the provider's last one within the client's reply, "" when it has none; `owed` are refused calls
+    that it still waits for the results of, and as marks without an answer items that it was never sent.
     """
 
     response_id: str
@@ -305,6 +306,10 @@ class RequestView(Protocol):
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits of the session; the same edits give the same bytes."""
+        ...
+
+    def unsent(self, edits: Edits, reply: JsonObject) -> Mapping[str, Resumed]:
+        """What ids lead to from now on, since we gave this `reply` and the provider knows nothing of the request."""
         ...
 
 

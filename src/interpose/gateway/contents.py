@@ -25,26 +25,39 @@ def prompt_text(content: Json) -> str:
 
 def without_reminders(content: Json) -> Json:
     """The content without the parts that the agent itself put in as reminders; the same where it has no parts."""
-    return [part for part in content if not _is_reminder(part)] if isinstance(content, list) else content
+    return [part for part in content if not is_reminder(part)] if isinstance(content, list) else content
 
 
 def is_written(part: Json) -> bool:
     """Whether a part has words of the person's, and not a reminder of the agent's own."""
-    return isinstance(part, dict) and isinstance(part.get("text"), str) and not _is_reminder(part)
+    return isinstance(part, dict) and isinstance(part.get("text"), str) and not is_reminder(part)
 
 
 def is_written_text(part: Json) -> bool:
     """As `is_written`, where the API says of each part what it is."""
-    return isinstance(part, dict) and part.get("type") == "text" and not _is_reminder(part)
+    return isinstance(part, dict) and part.get("type") == "text" and not is_reminder(part)
+
+
+def is_reminder(part: Json) -> bool:
+    """Whether a part is a reminder that the agent itself put in."""
+    text = part.get("text") if isinstance(part, dict) else None
+    return isinstance(text, str) and text.lstrip().startswith(REMINDER_OPEN)
 
 
 def prompted(
-    parts: list[T], turn: TurnEdit, is_prompt: Callable[[T], bool], text_parts: Callable[[str], list[T]]
+    parts: list[T],
+    turn: TurnEdit,
+    is_prompt: Callable[[T], bool],
+    text_parts: Callable[[str], list[T]],
+    is_others: Callable[[T], bool],
 ) -> list[T]:
     """The reminder before the first part that `is_prompt`; what stands before it stays first, as results have to.
 
     A prompt that is replaced stands there in one part. `text_parts` makes parts of a text, none of an empty one.
+    Of a message that was refused only what `is_others` is left: results, and the agent's own reminders.
     """
+    if turn.refusal is not None:
+        return [*filter(is_others, parts), *text_parts(turn.replacement or "")]
     prompts = [at for at, part in enumerate(parts) if is_prompt(part)]
     place = prompts[0] if prompts else len(parts)
     behind = parts[place:]
@@ -73,8 +86,3 @@ def _texts(message: bytes) -> Iterator[str]:
     for part in content if isinstance(content, list) else ():
         if isinstance(part, dict) and isinstance(part.get("text"), str):
             yield part["text"]
-
-
-def _is_reminder(part: Json) -> bool:
-    text = part.get("text") if isinstance(part, dict) else None
-    return isinstance(text, str) and text.lstrip().startswith(REMINDER_OPEN)

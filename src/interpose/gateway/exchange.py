@@ -136,7 +136,7 @@ class Exchange:
         if request.turn is not None:
             self._note_hosted(request, judging)
         if turn.refusal is not None:
-            await self._say(request, turn.refusal)
+            await self._say(request, turn.refusal, judging.ledger)
             return
         target = self._target(request.model)
         question = await self._question(target, self._rewritten(request, judging, wanted), self._judged_headers())
@@ -187,9 +187,11 @@ class Exchange:
             on_refusal=self.parts.settings.on_refusal,
         )
 
-    async def _say(self, request: RequestView, text: str) -> None:
+    async def _say(self, request: RequestView, text: str, ledger: SessionLedger) -> None:
         """Tells the person in the model's place, in a reply like any other, since no client shows every error once."""
         said = self._codec.said(text, request.model or self.visit.route.model)
+        for name, resumed in request.unsent(ledger, said).items():
+            ledger.keep_resumed(name, resumed)
         self._teller.record("failed", outcome="refused", reason=text, status=200)
         is_streamed = request.is_streamed or b"streamGenerateContent" in self.visit.raw_path
         if not is_streamed:

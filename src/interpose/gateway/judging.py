@@ -23,6 +23,7 @@ from interpose.gateway.wording import (
     reminder_block,
     required_line,
     result_addition,
+    withheld_prompt,
 )
 from interpose.kernel.boundary import fault_line, guarded_async
 from interpose.kernel.canonical import canonical_hash
@@ -170,11 +171,12 @@ class Judging:
         verdict = await self._judge(TurnStart(context=self.context, prompt=turn.prompt, metadata=facts))
         if verdict.outcome == "off":
             return None
-        refusal = verdict.refusal if not verdict.allowed else None
+        if not verdict.allowed:
+            refusal = verdict.refusal or Refusal("interpose", "no reason was given")
+            return TurnEdit(replacement=withheld_prompt(refusal), refusal=refusal_line("the turn", refusal))
         return TurnEdit(
             reminder=reminder_block([*self.ledger.waiting(), *verdict.reminders]),
             replacement=verdict.text,
-            refusal=refusal_line("the turn", refusal) if refusal else None,
             tool_choice=verdict.tool_choice,
         )
 

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import msgspec
 
-from interpose.contracts.json import Json
-from interpose.gateway.api import NewResult, NewTurn, Rewritten
+from interpose.contracts.json import Json, JsonObject
+from interpose.gateway.api import Edits, NewResult, NewTurn, Resumed, Rewritten
 from interpose.gateway.bodies import RawObject, is_same, tools_of, value_of
 from interpose.wire.jsonbytes import write_json
 
@@ -44,6 +44,10 @@ class ReadRequest(ABC):
         """What the body says of the model's name, and whether it asks for a stream."""
         model = value_of(self._top.get("model"))
         return model if isinstance(model, str) else None, value_of(self._top.get("stream")) is True
+
+    def unsent(self, edits: Edits, reply: JsonObject) -> Mapping[str, Resumed]:  # noqa: ARG002 - the port's
+        """As the port says: nothing, where clients keep the history."""
+        return {}
 
     @abstractmethod
     def _newest_prompt(self) -> NewTurn | None:

@@ -28,6 +28,11 @@ def refused_line(tool: str, verdict: Verdict) -> str:
     return refusal_line(tool, verdict.refusal or Refusal("interpose", "no reason was given"))
 
 
+def withheld_prompt(refusal: Refusal) -> str:
+    """What the model's history has in the place of a prompt that was refused."""
+    return f"the prompt was withheld by {refusal.handler}: {refusal.reason}"
+
+
 def nudge_line(nudge: str) -> str:
     """What the client is told ahead of what the model says after a nudge."""
     return f"{TOLD_AS}the turn goes on: {nudge}"

@@ -28,7 +28,7 @@ from interpose.gateway.bodies import (
     spoken,
     value_of,
 )
-from interpose.gateway.contents import annotated, is_written_text, lines_in, prompt_text, prompted
+from interpose.gateway.contents import annotated, is_reminder, is_written_text, lines_in, prompt_text, prompted
 from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
@@ -153,7 +153,7 @@ class AnthropicRequest(ReadRequest):
         blocks = [msgspec.Raw(_text_block(content))] if isinstance(content, str) else _raw_blocks(message)
         edited = [_edited_block(block, edits) for block in blocks]
         if turn is not None and not turn.is_empty:
-            edited = prompted(edited, turn, _is_prompt, _text_blocks)
+            edited = prompted(edited, turn, _is_prompt, _text_blocks, _is_others)
         if is_same(edited, blocks):
             return message
 
@@ -199,6 +199,11 @@ def _text_block(text: str) -> bytes:
 
 def _is_prompt(block: msgspec.Raw) -> bool:
     return is_written_text(value_of(block))
+
+
+def _is_others(block: msgspec.Raw) -> bool:
+    value = value_of(block)
+    return is_reminder(value) or (isinstance(value, dict) and value.get("type") == "tool_result")
 
 
 def _edited_block(raw: msgspec.Raw, edits: Edits) -> msgspec.Raw:

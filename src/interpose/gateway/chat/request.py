@@ -28,7 +28,7 @@ from interpose.gateway.bodies import (
 )
 from interpose.gateway.chat.calls import LEGACY, legacy_id, read_call, read_legacy_call
 from interpose.gateway.chat.history import Restoring
-from interpose.gateway.contents import annotated, is_written_text, lines_in, prompt_text, prompted
+from interpose.gateway.contents import annotated, is_reminder, is_written_text, lines_in, prompt_text, prompted
 from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
 from interpose.wire.jsonbytes import write_json
 
@@ -181,7 +181,7 @@ def _prompted(content: Json, turn: TurnEdit) -> Json:
     """
     if not isinstance(content, list):
         return framed(turn.reminder, content if turn.replacement is None else turn.replacement, "")
-    return prompted(content, turn, is_written_text, _text_parts)
+    return prompted(content, turn, is_written_text, _text_parts, is_reminder)
 
 
 def _annotated(content: Json, edit: ResultEdit) -> Json:

@@ -23,7 +23,7 @@ from interpose.gateway.bodies import (
     open_object,
     value_of,
 )
-from interpose.gateway.contents import is_written, prompted
+from interpose.gateway.contents import is_reminder, is_written, prompted
 from interpose.gateway.gemini.history import Restoring, texts_of
 from interpose.gateway.gemini.parts import CALL, RESPONSE, member, read_call
 from interpose.gateway.gemini.results import edited_response, error_text_of, text_of_response
@@ -157,7 +157,7 @@ class GeminiRequest(ReadRequest):
         digest = content_digest(_parts(self._values[position]))
         turn = edits.turn_edit(position, digest) if position in edits.edited_positions else None
         if turn is not None and not turn.is_empty and self._roles[position] in _PERSON:
-            edited = prompted(edited, turn, _is_prompt, _text_parts)
+            edited = prompted(edited, turn, _is_prompt, _text_parts, _is_others)
         if is_same(edited, raw_parts):
             return content
         return write_json({**fields, "parts": msgspec.Raw(write_json(edited))})
@@ -208,6 +208,11 @@ def _declared(tool: Json) -> list[Json]:
 
 def _is_prompt(part: msgspec.Raw) -> bool:
     return is_written(value_of(part))
+
+
+def _is_others(part: msgspec.Raw) -> bool:
+    value = value_of(part)
+    return is_reminder(value) or (isinstance(value, dict) and member(value, RESPONSE) is not None)
 
 
 def _text_parts(text: str) -> list[msgspec.Raw]:

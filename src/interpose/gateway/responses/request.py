@@ -3,14 +3,15 @@
 Knows: input items, their contents, outputs of calls. Does not know: verdicts, items that the provider keeps.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
 import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import ToolChoice
-from interpose.gateway.api import Edits, NewResult, NewTurn, ResultEdit, Resumed, Rewritten, TurnEdit
+from interpose.gateway.api import Edits, Mark, NewResult, NewTurn, ResultEdit, Resumed, Rewritten, TurnEdit
 from interpose.gateway.bodies import (
     content_digest,
     is_same,
@@ -22,10 +23,10 @@ from interpose.gateway.bodies import (
     tools_of,
     value_of,
 )
-from interpose.gateway.contents import is_written, lines_in, prompted, without_reminders
+from interpose.gateway.contents import is_reminder, is_written, lines_in, prompted, without_reminders
 from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
 from interpose.gateway.responses.answers import answer_of
-from interpose.gateway.responses.history import Restoring, items_of
+from interpose.gateway.responses.history import Restoring, is_stored, items_of
 from interpose.gateway.responses.items import qualified, read_call
 from interpose.gateway.responses.outputs import edited_output, input_text, output_text_of, text_of, text_parts
 from interpose.wire.jsonbytes import write_json
@@ -85,7 +86,7 @@ class ResponsesRequest(ReadRequest):
         items = self._model_history(edits)
         choice = self._choice(tool_choice)
         resumed = self._resumed(edits)
-        answers = [answer_of(mark.entry, mark.answer) for mark in resumed.owed] if resumed else []
+        answers = [_owed(mark) for mark in resumed.owed] if resumed else []
         owed = [answer for answer in answers if answer is not None]
         if choice is None and resumed is None and is_same(items, self._history):
             return Rewritten(self.body)
@@ -94,10 +95,23 @@ class ResponsesRequest(ReadRequest):
         if owed or not is_same(items, self._history):
             top["input"] = msgspec.Raw(write_json([*owed, *map(msgspec.Raw, items)]))
         if resumed is not None and self._after:
-            top["previous_response_id"] = raw_text(resumed.response_id)
+            top["previous_response_id"] = raw_text(resumed.response_id) if resumed.response_id else msgspec.Raw(b"null")
         if choice is not None:
             top["tool_choice"] = choice
         return Rewritten(write_json(top), choice_applied=choice is not None)
+
+    def unsent(self, edits: Edits, reply: JsonObject) -> Mapping[str, Resumed]:
+        """As the port says: a conversation that the provider keeps goes on without this request's items, which are
+        owed to it.
+        """
+        if not is_stored(self._top):
+            return {}
+        earlier = self._resumed(edits)
+        before = self._after if isinstance(self._after, str) else ""
+        items = (Mark(value_of(msgspec.Raw(item)), "", ends_round=False) for item in self._model_history(edits))
+        resumed = Resumed(earlier.response_id if earlier else before, (*(earlier.owed if earlier else ()), *items))
+        names = (reply.get("id"), self._conversation)
+        return {name: resumed for name in names if isinstance(name, str) and name}
 
     def _model_history(self, edits: Edits) -> list[bytes]:
         """The items as the model knows them; the same objects where that is what the client has."""
@@ -120,11 +134,14 @@ class ResponsesRequest(ReadRequest):
 
     def _resumed(self, edits: Edits) -> Resumed | None:
         """What a conversation that the provider keeps goes on from, where the client does not know it."""
-        conversation = value_of(self._top.get("conversation"))
-        if isinstance(conversation, dict):
-            conversation = conversation.get("id")
-        known = self._after or conversation
+        known = self._after or self._conversation
         return edits.resumed(known) if isinstance(known, str) and known else None
+
+    @property
+    def _conversation(self) -> Json:
+        """The id of the conversation that the provider keeps, or None."""
+        conversation = value_of(self._top.get("conversation"))
+        return conversation.get("id") if isinstance(conversation, dict) else conversation
 
     def _newest_prompt(self) -> NewTurn | None:
         for position in range(len(self._history) - 1, -1, -1):
@@ -225,6 +242,11 @@ class ResponsesRequest(ReadRequest):
         return None
 
 
+def _owed(mark: Mark) -> dict[str, Any] | None:
+    """The item that the provider waits for: a result, or what it was never sent."""
+    return answer_of(mark.entry, mark.answer) if mark.answer else mark.entry
+
+
 def _head(item: bytes) -> _Head:
     try:
         return _HEAD.decode(item)
@@ -255,4 +277,4 @@ def _listed(content: Json) -> Json:
 def _prompted(content: Json, turn: TurnEdit) -> list[Json]:
     """The reminder before the first text of the person; a prompt that is replaced stands there in one part."""
     listed = _listed(content)
-    return prompted(listed if isinstance(listed, list) else [], turn, is_written, text_parts)
+    return prompted(listed if isinstance(listed, list) else [], turn, is_written, text_parts, is_reminder)
