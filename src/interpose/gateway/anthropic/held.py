@@ -1,16 +1,17 @@
-"""A tool_use block of a stream that is held until it is complete, and what leaves in its place.
+"""A call's block of a stream that is held until it is complete, and what leaves in its place.
 
 Knows: the events of one block. Does not know: verdicts, other blocks, the end of a reply.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from interpose.contracts.json import Json, JsonObject
+from interpose.gateway.anthropic.blocks import CALL, read_call, text_in
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.bodies import object_of
 from interpose.wire.jsonbytes import write_json
-from interpose.wire.sse import SseEvent
-from interpose.wire.strictjson import join_pieces, read_arguments
+from interpose.wire.sse import SseEvent, split
+from interpose.wire.strictjson import join_pieces
 
 
 @dataclass(slots=True)
@@ -18,7 +19,8 @@ class Held:
     """Bytes are kept as they came, pieces of the input as they were meant."""
 
     start: SseEvent
-    block: JsonObject
+    index: Json
+    block: Json
     raw: bytearray
     pieces: list[str] = field(default_factory=list)
     first_delta: SseEvent | None = None
@@ -27,12 +29,12 @@ class Held:
     @property
     def call_id(self) -> str:
         """Which call it is."""
-        return str(self.block.get("id") or "")
+        return text_in(self.block, "id")
 
     @property
     def name(self) -> str:
         """Which tool is to be used."""
-        return str(self.block.get("name") or "")
+        return text_in(self.block, "name") or text_in(self.block, "type")
 
     def entry(self, call: ProposedCall) -> Json:
         """The block as the history has it; None for one whose input cannot be told."""
@@ -40,37 +42,56 @@ class Held:
 
     def call(self) -> ProposedCall:
         """What is to be judged."""
-        if self.is_odd:
-            return ProposedCall(self.call_id, self.name, {}, "a piece of the input is not a text")
         text = join_pieces(self.pieces)
-        at_start = self.block.get("input")
+        at_start = self.block.get("input") if isinstance(self.block, dict) else None
+        call = read_call(self.block, write_json(at_start) if at_start else text)
+        if text_in(self.block, "type") != CALL:
+            return call
+        if self.is_odd:
+            return replace(call, arguments={}, problem="a piece of the input is not a text")
         if at_start and text:
-            return ProposedCall(
-                self.call_id, self.name, {}, "the input came twice, in the start of the block and after"
-            )
-        arguments, problem = read_arguments(write_json(at_start) if at_start else text)
-        return ProposedCall(self.call_id, self.name, arguments or {}, problem)
+            return replace(call, arguments={}, problem="the input came twice, in the start of the block and after")
+        return call
 
 
-def refused_events(held: Held, line: str) -> list[bytes]:
+def released_events(held: Held, stop: SseEvent, index: Json) -> list[bytes]:
+    """The block as it came, at this index; `stop` is its last event."""
+    if index == held.index:
+        return [bytes(held.raw), stop.raw]
+    return [at_index(event, index).raw for event in (*split(bytes(held.raw)), stop)]
+
+
+def refused_events(held: Held, line: str, index: Json) -> list[bytes]:
     """A text with the line of ours in the block's place, without its end."""
-    index = object_of(held.start.data).get("index")
-    start = {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
-    delta = {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": line}}
+    place = {} if index is None else {"index": index}
+    start = {"type": "content_block_start", **place, "content_block": {"type": "text", "text": ""}}
+    delta = {"type": "content_block_delta", **place, "delta": {"type": "text_delta", "text": line}}
     return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw]
 
 
-def changed_events(held: Held, arguments: JsonObject, stop: SseEvent) -> list[bytes]:
+def changed_events(held: Held, arguments: JsonObject, stop: SseEvent, index: Json) -> list[bytes]:
     """The block with other arguments; `stop` is its last event."""
     data = object_of(held.start.data)
     text = write_json(arguments).decode()
+    place = {} if index is None else {"index": index}
     delta = {
         "type": "content_block_delta",
-        "index": data.get("index"),
+        **place,
         "delta": {"type": "input_json_delta", "partial_json": text},
     }
-    start = {**data, "content_block": {**held.block, "input": {}}}
-    return [held.start.with_data(write_json(start)).raw, _delta_event(held, delta).raw, stop.raw]
+    block = held.block if isinstance(held.block, dict) else {}
+    start = {**data, **place, "content_block": {**block, "input": {}}}
+    return [
+        held.start.with_data(write_json(start)).raw,
+        _delta_event(held, delta).raw,
+        at_index(stop, index).raw,
+    ]
+
+
+def at_index(event: SseEvent, index: Json) -> SseEvent:
+    """The event of a block at this index; the same where that is its own."""
+    data = object_of(event.data)
+    return event if data.get("index") == index else event.with_data(write_json({**data, "index": index}))
 
 
 def _delta_event(held: Held, delta: JsonObject) -> SseEvent:

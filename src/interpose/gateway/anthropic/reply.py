@@ -7,14 +7,15 @@ from collections.abc import Generator
 
 import msgspec
 
+from interpose.gateway.anthropic.blocks import is_call, read_call
 from interpose.gateway.anthropic.ends import CALLS, NATURAL, NO_CALLS, output_tokens, with_spent
-from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Step, Steps, answered
+from interpose.gateway.api import Answer, Onward, RefusedCall, RoundOver, Step, Steps, answered
 from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, open_object, raw_text, value_of
 from interpose.gateway.marks import GAP
+from interpose.gateway.proposed import CallIds
 from interpose.gateway.wholes import WholeReply
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
-from interpose.wire.strictjson import read_arguments
 
 
 class AnthropicReply(WholeReply):
@@ -27,6 +28,7 @@ class AnthropicReply(WholeReply):
         self._spent = 0
         self._refused: list[RefusedCall] = []
         self._released = 0
+        self._ids = CallIds()
 
     def _judged_body(self, body: bytes) -> Steps:
         top = open_body(body, arguments="input")
@@ -35,7 +37,7 @@ class AnthropicReply(WholeReply):
             yield body
             return
 
-        self._refused, self._released = [], 0
+        self._refused, self._released, self._ids = [], 0, CallIds()
         blocks = open_array(content)
         judged: list[msgspec.Raw] = []
         for raw in blocks:
@@ -54,21 +56,22 @@ class AnthropicReply(WholeReply):
 
     def _judged(self, raw: msgspec.Raw) -> Generator[Step, Answer, msgspec.Raw]:
         """The block as it may leave."""
-        fields = _call_fields(raw)
-        if fields is None:
+        block = value_of(raw)
+        if not is_call(block):
             return raw
-        call = _call(fields)
+        fields = open_object(raw) if isinstance(block, dict) else {}
+        call = self._ids.own(read_call(block, bytes(fields.get("input") or b"")))
         verdict = answered((yield call))
         if not verdict.allowed:
             line = refused_line(call.name, verdict)
-            self._refused.append(RefusedCall(call, line, None if call.problem else value_of(raw)))
+            self._refused.append(RefusedCall(call, line, None if call.problem else block))
             return _text(line)
         self._released += 1
         return raw if verdict.arguments is None else _with_input(fields, verdict.arguments)
 
     def _over(self, body: bytes, top: RawObject, blocks: list[msgspec.Raw]) -> RoundOver:
         reason = value_of(top.get("stop_reason"))
-        is_last = not self._refused or (bool(blocks) and _call_fields(blocks[-1]) is not None)
+        is_last = not self._refused or (bool(blocks) and is_call(value_of(blocks[-1])))
         return RoundOver(
             raw=body,
             refused=tuple(self._refused),
@@ -96,23 +99,6 @@ def _joined(earlier: list[msgspec.Raw], later: list[msgspec.Raw]) -> list[msgspe
         return [*earlier, *later]
     joined = {**open_object(later[0]), "text": f"{ours['text']}{GAP}{text['text']}"}
     return [*earlier[:-1], msgspec.Raw(write_json(joined)), *later[1:]]
-
-
-def _call_fields(raw: msgspec.Raw) -> RawObject | None:
-    value = value_of(raw)
-    if not isinstance(value, dict) or value.get("type") != "tool_use":
-        return None
-    return open_object(raw)
-
-
-def _call(fields: RawObject) -> ProposedCall:
-    arguments, problem = read_arguments(bytes(fields.get("input") or b""))
-    return ProposedCall(
-        call_id=str(value_of(fields.get("id")) or ""),
-        name=str(value_of(fields.get("name")) or ""),
-        arguments=arguments or {},
-        problem=problem,
-    )
 
 
 def _with_input(fields: RawObject, arguments: object) -> msgspec.Raw:

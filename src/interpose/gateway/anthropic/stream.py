@@ -6,9 +6,11 @@ Knows: the events of the API. Does not know: sockets, why a call is refused.
 from collections.abc import Generator
 
 from interpose.contracts.json import Json, JsonObject
+from interpose.gateway.anthropic.blocks import is_call, text_in
 from interpose.gateway.anthropic.ends import NATURAL, reason_of, spending_told, spent_in, stop_told
-from interpose.gateway.anthropic.held import Held, changed_events, refused_events
+from interpose.gateway.anthropic.held import Held, at_index, changed_events, refused_events, released_events
 from interpose.gateway.anthropic.message import block_end, collected, text_delta, text_start
+from interpose.gateway.anthropic.places import Places
 from interpose.gateway.api import (
     CUT_SHORT,
     HELD_BYTES_MAX,
@@ -23,13 +25,15 @@ from interpose.gateway.api import (
 from interpose.gateway.bodies import object_of, read_in_one_way
 from interpose.gateway.faults import error_event
 from interpose.gateway.marks import GAP
+from interpose.gateway.proposed import CallIds
 from interpose.gateway.streaming import EventStream, Out, left
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, split
 
-_MARKS = (b"tool_use", b"message_delta", b"message_stop", b"\\u")
-"""Bytes without which an event cannot matter while no call is held; an escape may hide any of them."""
+_MARKS = (b"block_start", b"message_", b"\\u")
+"""Bytes without which an event cannot matter while no call is held: blocks and messages tell what they are when they
+begin. An escape may hide any of them."""
 
 
 class AnthropicStream(EventStream):
@@ -47,6 +51,8 @@ class AnthropicStream(EventStream):
         self._told: list[RefusedCall] = []
         self._told_at = -1
         self._last_index = -1
+        self._places = Places()
+        self._ids = CallIds()
         self._released = 0
         self._refused = 0
         self._before = 0
@@ -76,9 +82,9 @@ class AnthropicStream(EventStream):
             yield b"".join(out)
 
     def _first_mark(self, raw: bytes) -> int:
-        if self._held or self._tail or self._closed or self._before:
+        if self._held or self._tail or self._closed or self._before or self._places.has_moved:
             return 0
-        if raw.find(b"tool_use") < 0 and raw.find(b"message_") < 0 and raw.find(b"\\") < 0:  # quicker than `in`
+        if raw.find(b"block_start") < 0 and raw.find(b"message_") < 0 and raw.find(b"\\") < 0:  # quicker than `in`
             return -1
         return min((at for mark in _MARKS if (at := raw.find(mark)) >= 0), default=-1)
 
@@ -91,18 +97,16 @@ class AnthropicStream(EventStream):
         if self._joins(event, data, out):
             return
         match _kind(event, data):
-            case "content_block_start" if _is_call(data):
-                yield from self._hold(key, event, data)
+            case "content_block_start":
+                yield from self._begin(key, event, data, out)
             case "content_block_delta" if key in self._held:
                 yield from self._add(key, event, data)
             case "content_block_stop" if key in self._held:
                 yield from self._complete(key, event, out)
             case "content_block_delta" | "content_block_stop" if key in self._closed:
                 pass  # it would change a call that has been judged
-            case "content_block_start":
-                self._closed.discard(key)
-                self._note_index(data)
-                self._pass(event, out)
+            case "content_block_delta" | "content_block_stop" if self._places.has_moved:
+                self._pass(at_index(event, self._places.of(data.get("index"))), out)
             case "message_start":
                 yield from self._start(event, data, out)
             case "message_delta":
@@ -122,7 +126,8 @@ class AnthropicStream(EventStream):
         calls = _calls_at_start(data)
         self._refused += len(calls)
         for block in calls:
-            yield Dropped(str(block.get("id")), str(block.get("name")), "it came before the message began")
+            name = text_in(block, "name") or text_in(block, "type")
+            yield Dropped(text_in(block, "id"), name, "it came before the message began")
         if not self._before:
             self._pass(event.with_data(write_json(_emptied(data))) if calls else event, out)
 
@@ -157,6 +162,7 @@ class AnthropicStream(EventStream):
 
     def _note_index(self, data: JsonObject) -> None:
         index = data.get("index")
+        self._places.come(index)
         if isinstance(index, int):
             self._last_index = max(self._last_index, index)
 
@@ -166,13 +172,17 @@ class AnthropicStream(EventStream):
             return
         out.append(event.raw)
 
-    def _hold(self, key: str, event: SseEvent, data: JsonObject) -> Steps:
+    def _begin(self, key: str, event: SseEvent, data: JsonObject, out: Out) -> Steps:
         if key in self._held:
             yield self._dropped(key, "another block with its index began before it was complete")
         self._newline = event.newline
         self._closed.discard(key)
         self._note_index(data)
-        self._held[key] = Held(event, data["content_block"], bytearray(event.raw))
+        index, block = data.get("index"), data.get("content_block")
+        if is_call(block):
+            self._held[key] = Held(event, index, block, bytearray(event.raw))
+            return
+        self._pass(at_index(event, self._places.leave(index)), out)
 
     def _add(self, key: str, event: SseEvent, data: JsonObject) -> Steps:
         held = self._held[key]
@@ -191,23 +201,24 @@ class AnthropicStream(EventStream):
     def _complete(self, key: str, event: SseEvent, out: Out) -> Steps:
         held = self._held.pop(key)
         self._closed.add(key)
-        call = held.call()
+        call = self._ids.own(held.call())
         yield from left(out)
         verdict = answered((yield call))
+        index = self._places.leave(held.index)
         if not verdict.allowed:
             self._refused += 1
-            line = refused_line(held.name, verdict)
+            line = refused_line(call.name, verdict)
             self._told.append(RefusedCall(call, line, held.entry(call)))
-            self._told_at = max(self._told_at, int(key) if key.isdigit() else -1)
-            out += refused_events(held, line)
-            self._open = (int(key) if key.isdigit() else -1, event)
+            self._told_at = max(self._told_at, held.index if isinstance(held.index, int) else -1)
+            out += refused_events(held, line, index)
+            self._open = (index if isinstance(index, int) else -1, at_index(event, index))
             return
 
         self._released += 1
         out += (
-            [bytes(held.raw), event.raw]
+            released_events(held, event, index)
             if verdict.arguments is None
-            else changed_events(held, verdict.arguments, event)
+            else changed_events(held, verdict.arguments, event, index)
         )
 
     def _end(self, event: SseEvent, out: Out) -> Steps:
@@ -250,6 +261,7 @@ class AnthropicStream(EventStream):
         self._tail = []
         self._told = []
         self._told_at = self._last_index = -1
+        self._places, self._ids = Places(), CallIds()
         self._released = self._refused = 0
 
     def _drop_held(self, reason: str) -> Generator[Dropped, Answer, None]:
@@ -277,17 +289,12 @@ def _kind(event: SseEvent, data: JsonObject) -> Json:
     return data.get("type") or event.name
 
 
-def _is_call(data: JsonObject) -> bool:
-    block = data.get("content_block")
-    return isinstance(block, dict) and block.get("type") == "tool_use"
-
-
-def _calls_at_start(data: JsonObject) -> list[JsonObject]:
+def _calls_at_start(data: JsonObject) -> list[Json]:
     """Calls where the API has none: a client may take them for the message's first blocks."""
     message = data.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     blocks = content if isinstance(content, list) else []
-    return [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_use"]
+    return [block for block in blocks if is_call(block)]
 
 
 def _emptied(data: JsonObject) -> JsonObject:

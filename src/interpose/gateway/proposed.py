@@ -1,0 +1,40 @@
+"""What a proposed call must have, whichever API it comes from: a name, and an id that stands for it alone.
+
+Knows: complete calls. Does not know: any API's shape, verdicts.
+"""
+
+from dataclasses import replace
+
+from interpose.catalog.names import UNKNOWN_PREFIX
+from interpose.contracts.json import Json
+from interpose.gateway.api import ProposedCall
+
+
+def unknown_call(call_id: str, kind: Json, problem: str) -> ProposedCall:
+    """A call of which nothing can be read but what its API calls it."""
+    return ProposedCall(call_id, f"{UNKNOWN_PREFIX}{kind if isinstance(kind, str) else ''}", {}, problem)
+
+
+def with_name(call: ProposedCall, kind: str) -> ProposedCall:
+    """The call; one that names no tool is a call of its `kind` that cannot be read."""
+    return call if call.name else unknown_call(call.call_id, kind, "the call names no tool")
+
+
+class CallIds:
+    """The ids of one reply's calls. Not for several threads."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def own(self, call: ProposedCall, call_id: str | None = None) -> ProposedCall:
+        """The call; one whose id stands for another call cannot be read, since a result could answer either.
+
+        `call_id` is the id that the provider gave it, where that is not the call's; "" is none.
+        """
+        given = call.call_id if call_id is None else call_id
+        if not given:
+            return call
+        if given in self._taken:
+            return replace(call, arguments={}, problem="the id of the call stands for another call of the same reply")
+        self._taken.add(given)
+        return call
