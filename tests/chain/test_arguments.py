@@ -188,6 +188,31 @@ def test_a_copy_can_be_changed_and_passed_on(copied: Callable[[Any], Any], argum
     assert Chain([Doing(rewriting), ToolMiddleware()]).call("t", arguments, lambda name, own: own["x"]) == 2
 
 
+def test_a_value_that_is_rebuilt_by_its_type_is_plain() -> None:
+    """Many walk through values so; what they put in is then copied for the tool's next run, as anywhere else."""
+
+    def rebuilt(value: Any) -> Any:
+        match value:
+            case dict():
+                return type(value)({key: rebuilt(item) for key, item in value.items()}, more=mine)
+            case list() | set():
+                return type(value)(rebuilt(item) for item in value)
+        return value
+
+    def spoiling(name: str, own: dict[str, Any]) -> None:
+        runs.append(copy.deepcopy(own))
+        own["more"].append(2)
+
+    runs: list[Any] = []
+    mine = [1]
+    for caller in ({"x": 1}, {"x": 1, "list": [{"y": {"z"}}]}):
+        runs.clear()
+        chain = Chain([Doing(rebuilt), Twice()])
+        chain.call("t", caller, spoiling)
+        assert mine == [1]
+        assert runs == [rebuilt(caller)] * 2
+
+
 def test_what_can_be_changed_deep_is_a_deep_copy() -> None:
     """`copy.deepcopy` gives plain values all the way down."""
     mine = copy.deepcopy(given_to_layers({"deep": {"list": [1]}}))

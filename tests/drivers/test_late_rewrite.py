@@ -1,6 +1,7 @@
 """What runs is what was judged: a call that is changed inside of the policy is judged once more."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -155,3 +156,20 @@ def test_a_policy_that_fails_at_the_second_judgement_refuses() -> None:
     driver = judged_by(FakePolicy(failing), Rewriting(lambda name, arguments: (name, {"text": "b"})))
     assert "could not judge" in driver.invoke_tool("echo", {"text": "a"})
     assert driver.runs == []
+
+
+@both
+def test_data_that_a_handler_edits_is_judged_once_more(run: Run) -> None:
+    """A handler that changes an object in place, in place of a patch, has made another call of it."""
+
+    def editing(point: Point) -> Verdict:
+        if isinstance(point, ToolCall):
+            evil = "evil" in point.arguments["text"]
+            point.arguments["text"].append("evil")
+            return refuse(point, "evil is not said", "no-evil") if evil else allow(point)
+        return allow(point)
+
+    policy = FakePolicy(editing)
+    driver, given = judged_by(policy), deque(["hi"])
+    assert "evil is not said" in run(driver, "echo", {"text": given})
+    assert (driver.runs, given) == ([], deque(["hi"]))

@@ -36,6 +36,8 @@ class Talker:
         self.more: Mapping[str, Any] = {}
         """Members of the body beside the usual ones."""
         self.raw = b""
+        self.session: str | None = "one"
+        """What it says that its session is called."""
 
     def says(self, text: str) -> Said:
         """The person speaks."""
@@ -67,7 +69,9 @@ class Talker:
         address = urlsplit(self.url)
         connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=10)
         try:
-            headers = {"content-type": "application/json", "x-session-id": "one"}
+            headers = {"content-type": "application/json"}
+            if self.session is not None:
+                headers["x-session-id"] = self.session
             connection.request("POST", address.path + self.path, json.dumps({**self.body(), **self.more}), headers)
             response = connection.getresponse()
             self.raw = response.read()

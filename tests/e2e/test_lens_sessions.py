@@ -18,10 +18,10 @@ from interpose.gateway.server import ThreadedServer
 from interpose.gateway.sessions import SqliteLedgers
 from interpose.gateway.settings import GatewaySettings, Upstreams
 from interpose.kernel.clock import SystemClock
-from interpose.testing.fakes import FakeLaunches, FakePolicy, FakeWorkspaces, allow
+from interpose.testing.fakes import FakeLaunches, FakePolicy, FakeWorkspaces, allow, refuse
 from interpose.testing.journal import MemoryJournal
 from interpose.testing.upstream import Reply, ScriptedUpstream, Slow, Step, Text, ToolUse
-from tests.e2e.apis import CASES, Case, every_case
+from tests.e2e.apis import CASES, Case, every_case, every_stream
 from tests.e2e.house import House, no_rm
 from tests.e2e.talkers import APIS, Anthropic
 from tests.e2e.test_lens import LINE, TOLD, assert_prefix_never_shrinks, histories
@@ -228,3 +228,121 @@ def test_tools_of_the_providers_own_are_told_once() -> None:
 
         told = [record.reason for record in house.journal.records if record.outcome == "unseen"]
         assert told == ["was offered web_search_20250305, which runs at the provider and is not judged"]
+
+
+def unnamed_sessions(house: House) -> list[str]:
+    """The sessions of the prompts that were judged, in order."""
+    return [point.context.session for point in house.policy.points if isinstance(point, TurnStart)]
+
+
+@pytest.mark.parametrize(
+    ("api", "told"),
+    [
+        ("anthropic", {"metadata": {"user_id": json.dumps({"device_id": "d", "session_id": "named"})}}),
+        ("anthropic", {"metadata": {"user_id": "user_0ab_account_1_session_named"}}),
+        ("responses", {"client_metadata": {"session_id": "named"}}),
+        ("responses", {"conversation": {"id": "named"}}),
+    ],
+)
+def test_the_clients_metadata_name_the_session(api: str, told: dict[str, Any]) -> None:
+    """Where no header does; a subagent's header still counts."""
+    with House([Reply(Text("One.")), Reply(Text("Two.")), Reply(Text("Three."))], no_rm, strict=False) as house:
+        talker = APIS[api](house.url, stream=True)
+        talker.more = told
+        talker.history.append(talker.spoken("go"))
+        body = json.dumps({**talker.body(), **told}).encode()
+        for headers in ({}, {"x-claude-code-agent-id": "a1"}, {"x-session-id": "other"}):
+            assert house.raw("POST", talker.path, body, headers)[0] == 200
+
+        assert unnamed_sessions(house) == ["named", "named/a1", "other"]
+
+
+@every_stream
+def test_a_conversation_that_nobody_names_is_a_session(case: Case) -> None:
+    """Found again by what the person said first, also from another launch of the workspace; others have their own."""
+    script: list[Step] = [Reply(Text("One.")), Reply(Text("Two.")), Reply(Text("Else."))]
+    with case.house(script, no_rm) as house:
+        talker = case.talker(house)
+        talker.session = None
+        talker.url = house.prefixed()
+        talker.says("go")
+        talker.url = house.prefixed()
+        talker.says("on")
+        other = case.talker(house)
+        other.session = None
+        other.url = talker.url
+        other.says("something else")
+
+        first, again, elsewhere = unnamed_sessions(house)
+        assert first == again
+        assert elsewhere != first
+
+
+@every_stream
+def test_what_was_refused_is_known_to_another_launch(case: Case) -> None:
+    """The model's history is put together again, though the client names nothing and its address changed."""
+    script: list[Step] = [Reply(Text("One."), ToolUse("Bash", RM)), Reply(Text("Not so.")), Reply(Text("Two."))]
+    with case.house(script, no_rm) as house:
+        talker = case.talker(house)
+        talker.session = None
+        talker.url = house.prefixed()
+        talker.says("go")
+        talker.url = house.prefixed()
+        talker.says("on")
+
+        assert_prefix_never_shrinks(house)
+        assert LINE not in histories(house)[-1]
+
+
+@every_case
+def test_a_retry_whose_call_has_another_id_counts_once(case: Case) -> None:
+    """The model proposes the same call anew; of two equal calls in one reply each counts."""
+    calls = [Reply(*(ToolUse("Bash", {"command": "ls"}, id=f"call_{n}{m}") for m in range(2))) for n in range(3)]
+    with case.house([*calls], no_rm) as house:
+        talker = case.talker(house)
+        talker.session = None
+        for _ in range(3):
+            said = talker.says("go")
+            assert len(said.calls) == 2
+            talker.history.clear()
+
+        assert [type(point) for point in house.policy.points] == [TurnStart, ToolCall, ToolCall]
+
+
+def test_the_same_words_in_a_new_conversation_begin_a_new_turn() -> None:
+    """Others have gone on from them since, so they are no retry: what lasted a turn is over."""
+
+    def model(request: Any) -> Reply:
+        has_result = "tool_result" in json.dumps(request.json["messages"][-1])
+        return Reply(Text("Done.")) if has_result else Reply(ToolUse("Bash", {"command": "ls"}))
+
+    with House([model] * 4, no_rm) as house:
+        for _ in range(2):
+            talker = Anthropic(house.url, stream=True)
+            talker.session = None
+            ((call_id, _, _),) = talker.says("go").calls
+            talker.answers({call_id: "a.txt"})
+
+        turns = [point.context.turn for point in house.policy.points if isinstance(point, ToolCall)]
+        assert len(turns) == len(set(turns)) == 2
+        assert len(set(unnamed_sessions(house))) == 1
+
+
+def test_a_refused_prompt_is_judged_again_under_another_policy() -> None:
+    """A retry hears the same refusal; when the handlers were published anew it is asked for anew."""
+    refusing = [True]
+
+    def judge(point: Point) -> Verdict:
+        return refuse(point, "late", "hours") if refusing[0] and isinstance(point, TurnStart) else allow(point)
+
+    with House([Reply(Text("Hello."))], judge) as house:
+        talker = Anthropic(house.url, stream=True)
+        talker.session = None
+        for expected in ("[interpose] the turn was refused by hours: late",) * 2:
+            assert talker.says("hi").text == expected
+            talker.history.clear()
+        assert len(unnamed_sessions(house)) == 1
+        refusing[0] = False
+        house.policy.generation = 1
+        assert talker.says("hi").text == "Hello."
+        assert "withheld" not in histories(house)[-1]

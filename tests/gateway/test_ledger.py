@@ -4,6 +4,7 @@ import asyncio
 
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import NewResult, NewTurn, ProposedCall, ResultEdit, TurnEdit
+from interpose.gateway.conversations import AGAIN_S
 from interpose.gateway.ledger import Ledger, SessionLedger
 
 RESULT = NewResult("t1", "digest", "Bash", {}, "out")
@@ -95,3 +96,55 @@ def test_calls_without_an_id_are_not_remembered() -> None:
 
     assert ledger.released_call("") is None
     assert ledger.released_call("t1") == (call, verdict)
+
+
+def test_a_call_under_another_id_has_the_same_verdict_for_a_while() -> None:
+    """A retry comes soon; much later only the very same call is known."""
+    ledger = SessionLedger()
+    asked: list[str] = []
+
+    async def judge() -> Verdict:
+        asked.append("asked")
+        return Verdict("a", "tool.call", "allowed")
+
+    def call(call_id: str, now_s: float) -> int:
+        asyncio.run(ledger.call_once("key", judge, call_id=call_id, now_s=now_s))
+        return len(asked)
+
+    assert [call("c1", 0.0), call("c2", 1.0), call("c1", 10 * AGAIN_S)] == [1, 1, 1]
+    assert call("c2", 10 * AGAIN_S) == 2
+
+
+def test_a_refused_prompt_that_is_asked_for_anew_is_judged_again() -> None:
+    """What it is told then is kept, for the next process too, in the place of what it was told before."""
+    kept: dict[tuple[str, str], bytes] = {}
+
+    def keep(kind: str, key: str, value: bytes) -> None:
+        kept[kind, key] = value
+
+    ledger = SessionLedger(keep=keep)
+    answers = [TurnEdit(replacement="withheld", refusal="no"), TurnEdit()]
+
+    async def judge() -> TurnEdit | None:
+        return answers.pop(0)
+
+    async def all_of_it() -> list[str | None]:
+        first = await ledger.turn_once(TURN, judge)
+        again = await ledger.turn_once(TURN, judge)
+        anew = await ledger.turn_once(TURN, judge, is_anew=True)
+        return [edit.refusal for edit in (first, again, anew)]
+
+    assert asyncio.run(all_of_it()) == ["no", "no", None]
+    later = SessionLedger()
+    for (kind, key), value in kept.items():
+        later.restore(kind, key, value)
+    assert later.turn_edit(TURN.position, TURN.digest) == TurnEdit()
+
+
+def test_whose_a_reply_is_outlives_the_process() -> None:
+    """The client goes on from it by its id alone."""
+    later = SessionLedger()
+    ledger = SessionLedger(keep=later.restore)
+    ledger.keep_followed("resp_1", "s")
+
+    assert (later.followed("resp_1"), later.followed("resp_2")) == ("s", None)

@@ -136,10 +136,11 @@ def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None 
 
     `tool` is the name that rules know it by (default: the function's own name); name it `shell`, `read`, `write`, ...
     to have it judged as those. Arguments are judged by their parameter names, defaults included. What is judged is a
-    snapshot that no handler can change, and the function gets the caller's very objects: also a list that it is to
-    fill, and a dict of a class of its own. Where a handler patches the call, each argument that the patch changes is
-    the patch's, and the others stay the caller's. A coroutine function stays one. The result is judged on its way back:
-    an annotation is added to a text, and a withheld result raises Refused.
+    snapshot whose dicts, lists, tuples and sets no handler can change (other objects it sees as they are), and the
+    function gets the caller's very objects: also a list that it is to fill, and a dict of a class of its own. Where a
+    handler patches the call, each argument that the patch changes is the patch's, and the others stay the caller's. A
+    coroutine function stays one. The result is judged on its way back: an annotation is added to a text, and a withheld
+    result raises Refused.
 
     The function may be called by any thread. Raises MisuseError when `function` has no signature that can be read; the
     function raises it once the policy was closed, and for arguments that hold themselves, or that somebody changes

@@ -112,6 +112,12 @@ class WorkspacePolicy:
         """The registration table."""
         return self._engine
 
+    @property
+    def generation(self) -> int:
+        """As the port says; the files are looked at first."""
+        self._follow()
+        return self._generation + self._policy.generation
+
     def judge(self, point: Point) -> Verdict:
         """As the port says."""
         self._follow()

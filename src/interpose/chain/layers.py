@@ -49,7 +49,8 @@ def compiled(layers: Iterable[tuple[str, Hook]]) -> Layers:
 def run(layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call) -> Any:
     """Runs `terminal` inside the compiled layers; returns and raises what the outermost layer does."""
     if layers[1] is None:
-        return _result(tool_name, terminal(tool_name, owned(arguments, "the caller")))
+        answer = terminal(tool_name, owned(arguments, "the caller"))
+        return _result(tool_name, answer) if type(answer) in _NO_RESULTS else answer
 
     called, given = tool_name, read_only(arguments, "the caller")
 
@@ -77,7 +78,8 @@ async def run_async(
 ) -> Any:
     """As `run`, awaited."""
     if layers[1] is None:
-        return _result(tool_name, await _awaitable(tool_name, terminal(tool_name, owned(arguments, "the caller"))))
+        answer = await _awaitable(tool_name, terminal(tool_name, owned(arguments, "the caller")))
+        return _result(tool_name, answer) if type(answer) in _NO_RESULTS else answer
 
     called, given = tool_name, read_only(arguments, "the caller")
 
@@ -216,16 +218,13 @@ def _not_a_result(name: str | None, answer: Any) -> NoReturn:
 
 
 def _result(tool_name: str, answer: Any) -> Any:
-    """The answer of a list for its caller: arguments that are handed back become plain."""
-    kind = type(answer)
-    if kind in READ_ONLY:
+    """What a caller gets in place of an answer that is none: arguments that are handed back become plain."""
+    if type(answer) in READ_ONLY:
         return copied(answer)
-    if kind in _PENDING:
-        raise MisuseError(
-            f"{tool_name} came back with a {_given_up(answer)} in place of a result: "
-            "an async tool is called by `await chain.call_async(…)`"
-        )
-    return answer
+    raise MisuseError(
+        f"{tool_name} came back with a {_given_up(answer)} in place of a result: "
+        "an async tool is called by `await chain.call_async(…)`"
+    )
 
 
 def _given_up(answer: Any) -> str:

@@ -30,9 +30,17 @@ def _refuse(self: object, *_args: Any, **_kwargs: Any) -> NoReturn:
 
 
 class ReadOnlyDict(dict[str, Any]):
-    """A dict whose mutators raise MisuseError; every copy of it is a plain dict."""
+    """A dict whose mutators raise MisuseError; every copy of it is a plain dict, and so is what calling its type gives.
+
+    That many do who rebuild a value (`type(value)(…)`), with values of their own in it that could be changed.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, *given: Any, **named: Any) -> dict[str, Any]:  # type: ignore[misc]
+        """A plain one."""
+        return dict(*given, **named)
+
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -46,9 +54,14 @@ class FlatDict(ReadOnlyDict):
 
 
 class ReadOnlyList(list[Any]):
-    """A list whose mutators raise MisuseError; every copy of it is a plain list."""
+    """A list whose mutators raise MisuseError; every copy is a plain list, and so is what calling its type gives."""
 
     __slots__ = ()
+
+    def __new__(cls, *given: Any) -> list[Any]:  # type: ignore[misc]
+        """A plain one."""
+        return list(*given)
+
     __setitem__ = __delitem__ = append = extend = insert = pop = remove = clear = sort = reverse = _refuse
     __iadd__ = __imul__ = _refuse
 
@@ -57,9 +70,14 @@ class ReadOnlyList(list[Any]):
 
 
 class ReadOnlySet(set[Any]):
-    """A set whose mutators raise MisuseError; every copy of it is a plain set."""
+    """A set whose mutators raise MisuseError; every copy is a plain set, and so is what calling its type gives."""
 
     __slots__ = ()
+
+    def __new__(cls, *given: Any) -> set[Any]:  # type: ignore[misc]
+        """A plain one."""
+        return set(*given)
+
     add = discard = remove = pop = clear = update = _refuse
     difference_update = intersection_update = symmetric_difference_update = _refuse
     __ior__ = __iand__ = __ixor__ = __isub__ = _refuse
@@ -84,7 +102,9 @@ def read_only(arguments: Any, giver: str) -> ReadOnlyDict:
     """
     kind = type(arguments)
     if kind is dict and _ATOMS.issuperset(map(type, arguments.values())):
-        return FlatDict(arguments)
+        flat = dict.__new__(FlatDict)
+        dict.update(flat, arguments)
+        return flat
     if isinstance(arguments, ReadOnlyDict):
         return arguments
 
@@ -141,7 +161,7 @@ def is_data(value: object) -> bool:
 def _of_mapping(arguments: Any, giver: str, other: Callable[[Any], Any]) -> ReadOnlyDict:
     _demand_mapping(arguments, giver)
     try:
-        return ReadOnlyDict({key: _read_only(value, other) for key, value in arguments.items()})
+        return _read_only_dict(arguments, other)
     except RecursionError:
         raise MisuseError(_too_deep(giver)) from None
 
@@ -161,12 +181,26 @@ def _read_only(value: Any, other: Callable[[Any], Any]) -> Any:
     if kind in _ATOMS or kind in READ_ONLY:
         return value
     if isinstance(value, dict):
-        return ReadOnlyDict({key: _read_only(item, other) for key, item in value.items()})
+        return _read_only_dict(value, other)
     if isinstance(value, list):
-        return ReadOnlyList([_read_only(item, other) for item in value])
+        made = list.__new__(ReadOnlyList)
+        list.extend(made, [_read_only(item, other) for item in value])
+        return made
     if kind is tuple:
         return tuple([_read_only(item, other) for item in value])
-    return ReadOnlySet(value) if kind is set else other(value)
+    return _read_only_set(value) if kind is set else other(value)
+
+
+def _read_only_dict(values: Mapping[str, Any], other: Callable[[Any], Any]) -> ReadOnlyDict:
+    made = dict.__new__(ReadOnlyDict)
+    dict.update(made, {key: _read_only(value, other) for key, value in values.items()})
+    return made
+
+
+def _read_only_set(values: set[Any]) -> ReadOnlySet:
+    made = set.__new__(ReadOnlySet)
+    set.update(made, values)
+    return made
 
 
 def _copied_object(value: Any) -> Any:

@@ -25,6 +25,11 @@ class Policy(Protocol):
         """As `judge`, from an event loop; a handler that blocks is waited for in a worker thread."""
         ...
 
+    @property
+    def generation(self) -> int:
+        """Which state of the handlers judges now: another number when they were published again. Any thread may ask."""
+        ...
+
     def wants(self, stage: Stage) -> bool:
         """Whether anybody would be asked or told anything at this stage; a mount may skip making the point when not.
 

@@ -66,7 +66,8 @@ class Agent:
             results = []
             for block in reply.content:
                 if block.type == "text":
-                    self._report(Step("model", block.text))
+                    for said in block.text.split("\n\n"):
+                        self._report(Step("model", said))
                 if block.type != "tool_use":
                     continue
                 if block.name == "finish":

@@ -267,6 +267,21 @@ class RequestView(Protocol):
         ...
 
     @property
+    def session(self) -> str | None:
+        """The session that the client's own metadata name, or None."""
+        ...
+
+    @property
+    def hint(self) -> str:
+        """What the client says that its conversations have in common, "" for nothing."""
+        ...
+
+    @property
+    def follows(self) -> tuple[str, ...]:
+        """The ids of replies, and of their items, that the request goes on from without telling what they are."""
+        ...
+
+    @property
     def root(self) -> str:
         """The same for all requests of one conversation, however long; several may share a session."""
         ...

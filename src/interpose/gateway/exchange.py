@@ -14,12 +14,15 @@ from interpose.gateway.api import Codec, RequestView, Unreadable
 from interpose.gateway.asgi import BodyTooSlow, HeaderList, Incoming, Outgoing, unless_gone
 from interpose.gateway.blind import hosted_tools
 from interpose.gateway.bodies import model_of
+from interpose.gateway.conversations import Begun, Place
 from interpose.gateway.credentials import with_key
 from interpose.gateway.encodings import UndecodableError, decoded
+from interpose.gateway.identity import identity_of, unnamed
 from interpose.gateway.judging import Judging
 from interpose.gateway.ledger import SessionLedger
 from interpose.gateway.replying import Replying
 from interpose.gateway.rounds import Rounds
+from interpose.gateway.routes import session_of
 from interpose.gateway.settings import PROVIDERS, Target
 from interpose.gateway.shaping import Shaping
 from interpose.gateway.upstream import Question, UpstreamDown, UpstreamReply, joined_url, passed_on
@@ -43,6 +46,7 @@ class Exchange:
     visit: Visit
     incoming: Incoming
     outgoing: Outgoing
+    _begun: Begun | None = None
 
     async def run(self) -> None:
         """Answers the visit and journals it; never raises for what client, policy or upstream do."""
@@ -126,6 +130,7 @@ class Exchange:
         request = await self._read(raw)
         if request is None:
             return
+        await self._find_session(request)
         judging = await self._judging(request)
         if judging.policy.wants("llm.request"):
             shaped = await self._shaped(request, judging)
@@ -185,13 +190,20 @@ class Exchange:
             sent=sent if isinstance(sent, bytes) else b"",
             ask=ask,
             on_refusal=self.parts.settings.on_refusal,
+            replied=self._replied,
         )
+
+    async def _replied(self, response_id: str) -> None:
+        """Keeps whose reply or item it is, for a client that goes on from it by its name alone."""
+        if not session_of(self.visit.headers):
+            (await self._replies()).keep_followed(response_id, self.visit.identity.parent or self.visit.session)
 
     async def _say(self, request: RequestView, text: str, ledger: SessionLedger) -> None:
         """Tells the person in the model's place, in a reply like any other, since no client shows every error once."""
         said = self._codec.said(text, request.model or self.visit.route.model)
         for name, resumed in request.unsent(ledger, said).items():
             ledger.keep_resumed(name, resumed)
+            await self._replied(name)
         self._teller.record("failed", outcome="refused", reason=text, status=200)
         is_streamed = request.is_streamed or b"streamGenerateContent" in self.visit.raw_path
         if not is_streamed:
@@ -232,12 +244,33 @@ class Exchange:
             await self._teller.fail(400, f"interpose cannot read this request: {error}")
         return None
 
+    async def _find_session(self, request: RequestView) -> None:
+        """Where no header names the session its metadata do, else what it goes on from, else what was said first."""
+        visit = self.visit
+        if session_of(visit.headers):
+            return
+        named = request.session
+        if named is None and request.follows:
+            replies = await self._replies()
+            named = next((session for name in request.follows if (session := replies.followed(name))), None)
+        conversation = request.root or "".join(request.follows[:1])
+        if named is None and conversation:
+            named = unnamed(visit.workspace or "", request.hint, conversation)
+        self.visit = replace(visit, identity=identity_of(visit.headers, visit.launch, named))
+
+    async def _replies(self) -> SessionLedger:
+        """Whose the replies are that this workspace's clients go on from by name."""
+        return await self.parts.ledger.session(self.visit.workspace or "", "")
+
     async def _judging(self, request: RequestView) -> Judging:
         visit = self.visit
         policy = await self.parts.policies.of(visit.workspace)
         launch = visit.launch
         identity = visit.identity
+        ledger = await self._ledger()
+        begun = self._begun = self._begun or _begun(request, ledger, policy.generation, self.parts.clock.monotonic())
         turn = identity.turn or request.turn_key
+        again = (str(begun.number),) if begun.number and not identity.turn else ()
         context = Context(
             mount="wire",
             session=visit.session,
@@ -245,7 +278,7 @@ class Exchange:
             cwd=launch.cwd if launch else "",
             agent=visit.agent,
             launch=launch.id if launch else None,
-            turn=derived_id("t", visit.session, turn) if turn else None,
+            turn=derived_id("t", visit.session, turn, *again) if turn else None,
             model=request.model or visit.route.model,
             parent=identity.parent,
             subagent=identity.subagent,
@@ -253,15 +286,17 @@ class Exchange:
         return Judging(
             policy=policy,
             context=context,
-            ledger=await self._ledger(context),
+            ledger=ledger,
             journal=self.parts.journal,
             clock=self.parts.clock,
-            place=f"{request.turn_key}:{request.length}",
+            place=_place(request, f"{begun.number}:{policy.generation}"),
             is_aside=identity.is_compaction,
+            is_anew=begun.is_anew,
         )
 
-    async def _ledger(self, context: Context) -> SessionLedger:
-        ledger = await self.parts.ledger.session(context.workspace, context.session)
+    async def _ledger(self) -> SessionLedger:
+        visit = self.visit
+        ledger = await self.parts.ledger.session(visit.launch.workspace if visit.launch else "", visit.session)
         if ledger.restored:
             reason = f"{ledger.restored} parts of this session's history are known from an earlier process"
             self._teller.record("applied", outcome="restored", reason=reason)
@@ -328,3 +363,17 @@ class Exchange:
                 return
             await self.outgoing.write(chunk)
         await self.outgoing.end()
+
+
+def _begun(request: RequestView, ledger: SessionLedger, generation: int, now_s: float) -> Begun:
+    """Whether the request begins its conversation anew."""
+    if request.turn_key is None:
+        return Begun()
+    position, _, _ = request.turn_key.partition(":")
+    return ledger.conversations.request(request.root, Place(int(position), request.turn is None, generation), now_s)
+
+
+def _place(request: RequestView, begun: str) -> str:
+    """Where in its conversation the reply will stand: what the model has not seen yet tells it from others."""
+    new = (text for result in request.results for text in (result.call_id, result.digest))
+    return derived_id("p", request.root, begun, str(request.turn_key), str(request.length), *new, length=26)

@@ -1,6 +1,6 @@
 """Whose request it is: session, subagent and turn, as the client's own headers and the launch tell them.
 
-Never guessed from what is said. Who names nothing has the launch's session, or one of its own for this request.
+Never guessed from what is said. Who names nothing in headers or body has a session for each conversation.
 Knows: the clients' headers. Does not know: bodies, histories.
 Sources: headers recorded from Claude Code 2.1, Codex 0.171, opencode 1.18.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.ports import Launch
 from interpose.gateway.routes import Headers, session_of
-from interpose.kernel.ids import random_id
+from interpose.kernel.ids import derived_id, random_id
 from interpose.wire.jsonbytes import read_json
 
 SUBAGENT_HEADER = b"x-claude-code-agent-id"
@@ -41,10 +41,10 @@ class Identity:
     is_compaction: bool = False
 
 
-def identity_of(headers: Headers, launch: Launch | None) -> Identity:
-    """Whose request these headers and this launch make it."""
+def identity_of(headers: Headers, launch: Launch | None, named: str | None = None) -> Identity:
+    """Whose request these headers and this launch make it; `named` is the session where no header names one."""
     told = _told(headers)
-    session = _short(session_of(headers)) or (launch.session if launch else "") or random_id("s", 12)
+    session = _short(session_of(headers) or named) or (launch.session if launch else "") or random_id("s", 12)
     turn = told.get("turn_id")
     parent, subagent = _subagent(headers, told, session)
     return Identity(
@@ -54,6 +54,11 @@ def identity_of(headers: Headers, launch: Launch | None) -> Identity:
         turn=_short(turn) if isinstance(turn, str) and turn else None,
         is_compaction=told.get("request_kind") == _COMPACTION,
     )
+
+
+def unnamed(workspace: str, *conversation: str) -> str:
+    """The session of a conversation that nobody names: the same one in each process and launch of the workspace."""
+    return derived_id("s", workspace, *conversation, length=12)
 
 
 def _subagent(headers: Headers, told: JsonObject, session: str) -> tuple[str | None, str | None]:

@@ -3,7 +3,8 @@
 Knows: points, verdicts, the session's ledger. Does not know: any API's shape, sockets.
 """
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 
@@ -38,7 +39,7 @@ class Judging:
     """The policy as one exchange sees it. Used by that exchange's task only.
 
     `place` names where in its conversation the reply will stand; the same for a request that is sent again. `is_aside`
-    says that the request only shortens the history: it is no part of a turn.
+    says that the request only shortens the history: it is no part of a turn. `is_anew` says that it is asked for anew.
     """
 
     policy: Policy
@@ -48,6 +49,8 @@ class Judging:
     clock: Clock
     place: str = ""
     is_aside: bool = False
+    is_anew: bool = False
+    _equals: Counter[str] = field(default_factory=Counter)
 
     async def news(self, request: RequestView) -> tuple[TurnEdit, ToolChoice | None]:
         """Judges what is new in the request, results first; what the newest turn and the tools are told."""
@@ -60,7 +63,8 @@ class Judging:
             wanted = edit.tool_choice or wanted
         turn = TurnEdit()
         if request.turn is not None:
-            turn = await self.ledger.turn_once(request.turn, partial(self._turn, request.turn, request))
+            judge = partial(self._turn, request.turn, request)
+            turn = await self.ledger.turn_once(request.turn, judge, is_anew=self.is_anew)
             wanted = turn.tool_choice  # what the turn before it said of tools is over
         return turn, self._as_called(wanted, request)
 
@@ -79,7 +83,10 @@ class Judging:
 
     async def call(self, call: ProposedCall) -> Verdict:
         """The verdict on a proposed call; a policy that fails refuses it. The same call again has the same one."""
-        verdict = await self.ledger.call_once(self._key(call), partial(self._call, call))
+        now_s = self.clock.monotonic()
+        verdict = await self.ledger.call_once(
+            self._key(call), partial(self._call, call), call_id=call.call_id, now_s=now_s
+        )
         if verdict.allowed:
             self.ledger.remember_call(call, verdict)
         return verdict
@@ -108,11 +115,16 @@ class Judging:
         )
 
     def _key(self, call: ProposedCall) -> str:
-        """The same for a call that is proposed again at the same place, as when a request is sent again."""
+        """The same for a call that is proposed again at the same place, as when a request is sent again.
+
+        Of equal calls in one reply each is another one.
+        """
         try:
-            return canonical_hash(["tool.call", self.place, call.call_id, call.name, call.arguments, call.problem])
+            key = canonical_hash(["tool.call", self.place, call.name, call.arguments, call.problem])
         except (ValueError, TypeError, RecursionError):
             return random_id("k")
+        self._equals[key] += 1
+        return f"{key} {self._equals[key]}"
 
     def told(self, call: ProposedCall, verdict: Verdict) -> None:
         """Journals that what the verdict says has left for the client."""

@@ -8,10 +8,10 @@ Knows: keys and edits. Does not know: any API, how a verdict is rendered, where 
 
 import asyncio
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -20,6 +20,8 @@ from interpose.contracts.json import JsonObject
 from interpose.contracts.verdict import Reminder, Verdict
 from interpose.contracts.wording import framed
 from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
+from interpose.gateway.conversations import AGAIN_S, Conversations
+from interpose.gateway.recent import Recent
 
 SESSIONS_MAX = 1_000
 PARTS_MAX = 10_000
@@ -29,7 +31,6 @@ NOTED_MAX = 100
 """At most so many things are said once in a session."""
 
 K = TypeVar("K")
-V = TypeVar("V")
 
 
 class LedgerStore(Protocol):
@@ -51,31 +52,6 @@ class LedgerStore(Protocol):
         ...
 
 
-class _Recent(Generic[K, V]):
-    """A bounded map that forgets what was not used for longest. Not for several threads by itself."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._items: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        found = self._items.get(key)
-        if found is not None:
-            self._items.move_to_end(key)
-        return found
-
-    def put(self, key: K, value: V) -> list[V]:
-        """Remembers `value` and returns what was forgotten or replaced for it."""
-        gone = [self._items.pop(key)] if key in self._items else []
-        self._items[key] = value
-        while len(self._items) > self._limit:
-            gone.append(self._items.popitem(last=False)[1])
-        return gone
-
-    def keys(self) -> Collection[K]:
-        return self._items.keys()
-
-
 class SessionLedger:
     """One session's memory, and the port `Edits`.
 
@@ -86,13 +62,15 @@ class SessionLedger:
         """`keep` is told each part that a later process must know: its kind, key and value."""
         self._lock = threading.Lock()
         self._keep = keep
-        self._calls: _Recent[str, tuple[ProposedCall, Verdict]] = _Recent(parts)
-        self._verdicts: _Recent[str, Verdict] = _Recent(parts)
-        self._results: _Recent[tuple[str, str], tuple[str, ResultEdit]] = _Recent(parts)
-        self._turns: _Recent[tuple[int, str], tuple[int, TurnEdit]] = _Recent(parts)
-        self._marks: _Recent[tuple[str, str, int], tuple[tuple[str, str], Mark]] = _Recent(parts)
-        self._originals: _Recent[str, JsonObject] = _Recent(parts)
-        self._resumed: _Recent[str, Resumed] = _Recent(parts)
+        self._calls: Recent[str, tuple[ProposedCall, Verdict]] = Recent(parts)
+        self._verdicts: Recent[str, tuple[Verdict, str, float]] = Recent(parts)
+        self._results: Recent[tuple[str, str], tuple[str, ResultEdit]] = Recent(parts)
+        self._turns: Recent[tuple[int, str], tuple[int, TurnEdit]] = Recent(parts)
+        self._marks: Recent[tuple[str, str, int], tuple[tuple[str, str], Mark]] = Recent(parts)
+        self._originals: Recent[str, JsonObject] = Recent(parts)
+        self._resumed: Recent[str, Resumed] = Recent(parts)
+        self._followed: Recent[str, str] = Recent(parts)
+        self.conversations = Conversations()
         self._lines: Counter[tuple[str, str]] = Counter()
         self._edited_calls: Counter[str] = Counter()
         self._edited_positions: Counter[int] = Counter()
@@ -188,6 +166,17 @@ class SessionLedger:
             self._resumed.put(response_id, resumed)
         self._store("resumed", [response_id], resumed)
 
+    def followed(self, response_id: str) -> str | None:
+        """The session of whoever goes on from this response, or None."""
+        with self._lock:
+            return self._followed.get(response_id)
+
+    def keep_followed(self, response_id: str, session: str) -> None:
+        """Keeps whose a response is that the provider keeps the history of."""
+        with self._lock:
+            self._followed.put(response_id, session)
+        self._store("followed", [response_id], session)
+
     def add_to_turn(self, turn: NewTurn, reminder: str) -> None:
         """Adds a reminder to a prompt's edit, once."""
         key = (turn.position, turn.digest)
@@ -221,16 +210,21 @@ class SessionLedger:
             waiting, self._waiting = self._waiting, []
         return tuple(waiting)
 
-    async def call_once(self, key: str, judge: Callable[[], Awaitable[Verdict]]) -> Verdict:
-        """The verdict on what `key` names; `judge` is asked only when it was not judged yet."""
+    async def call_once(
+        self, key: str, judge: Callable[[], Awaitable[Verdict]], *, call_id: str = "", now_s: float = 0.0
+    ) -> Verdict:
+        """The verdict on what `key` names; `judge` is asked only when it was not judged yet.
+
+        Under another `call_id` it is the same for a while: a request that is sent again gets new ids of the provider.
+        """
         async with self._turn_to_judge(key):
             known = self._verdicts.get(key)
-            if known is not None:
-                return known
+            if known is not None and (known[1] == call_id or now_s - known[2] <= AGAIN_S):
+                return known[0]
             verdict = await judge()
             if verdict.outcome != "off":
                 with self._lock:
-                    self._verdicts.put(key, verdict)
+                    self._verdicts.put(key, (verdict, call_id, now_s))
             return verdict
 
     async def result_once(self, result: NewResult, judge: Callable[[], Awaitable[ResultEdit | None]]) -> ResultEdit:
@@ -248,16 +242,18 @@ class SessionLedger:
                 self._keep_result(key, edit)
             return edit or ResultEdit()
 
-    async def turn_once(self, turn: NewTurn, judge: Callable[[], Awaitable[TurnEdit | None]]) -> TurnEdit:
-        """As `result_once`, for the person's newest message."""
+    async def turn_once(
+        self, turn: NewTurn, judge: Callable[[], Awaitable[TurnEdit | None]], *, is_anew: bool = False
+    ) -> TurnEdit:
+        """As `result_once`, for the person's newest message; one that was refused may be asked for anew."""
         key = (turn.position, turn.digest)
         async with self._turn_to_judge(key):
             known = self.turn_edit(*key)
-            if known is not None:
+            if known is not None and not (is_anew and known.refusal is not None):
                 return known
             edit = await judge()
             if edit is not None:
-                self._keep_turn(key, edit)
+                self._keep_turn(key, edit, is_known=known is not None)
             return edit or TurnEdit()
 
     def restore(self, kind: str, key: str, value: bytes) -> None:
@@ -275,6 +271,8 @@ class SessionLedger:
                     self._originals.put(str(name[0]), msgspec.json.decode(value, type=dict[str, Any]))
                 case "resumed":
                     self._resumed.put(str(name[0]), msgspec.json.decode(value, type=Resumed))
+                case "followed":
+                    self._followed.put(str(name[0]), msgspec.json.decode(value, type=str))
                 case _:
                     return
             self.restored += 1
@@ -288,9 +286,9 @@ class SessionLedger:
         self._put_result(key, edit)
         self._store("result", list(key), edit, is_edit=not edit.is_empty)
 
-    def _keep_turn(self, key: tuple[int, str], edit: TurnEdit) -> None:
+    def _keep_turn(self, key: tuple[int, str], edit: TurnEdit, *, is_known: bool = False) -> None:
         self._put_turn(key, edit)
-        self._store("turn", list(key), edit, is_edit=not edit.is_empty)
+        self._store("turn", list(key), edit, is_edit=is_known or not edit.is_empty)
 
     def _store(self, kind: str, key: list[str | int], value: object, *, is_edit: bool = True) -> None:
         if self._keep is not None and is_edit:
@@ -326,7 +324,7 @@ class Ledger:
         self._store = store
         self._lock = threading.Lock()
         self._parts = parts
-        self._sessions: _Recent[tuple[str, str], SessionLedger] = _Recent(sessions)
+        self._sessions: Recent[tuple[str, str], SessionLedger] = Recent(sessions)
 
     async def session(self, workspace: str, session: str) -> SessionLedger:
         """The memory of one session of one workspace; the first time what the store has of it is read, in a thread."""

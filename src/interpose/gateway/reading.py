@@ -35,6 +35,22 @@ class ReadRequest(ABC):
         self.turn_key = f"{newest.position}:{newest.digest}" if newest else None
         self.results: tuple[NewResult, ...] = tuple(self._new_results())
 
+    @property
+    def session(self) -> str | None:
+        """As the port says: none."""
+        return None
+
+    @property
+    def hint(self) -> str:
+        """As the port says: OpenAI's APIs have a key for the cache, which programs share among conversations."""
+        key = value_of(self._top.get("prompt_cache_key"))
+        return key if isinstance(key, str) else ""
+
+    @property
+    def follows(self) -> tuple[str, ...]:
+        """As the port says: none, where clients keep the history."""
+        return ()
+
     @cached_property
     def tools(self) -> list[Json]:
         """As the port says."""

@@ -5,6 +5,7 @@ upstream again, with the model's own reply and what answers it.
 Knows: when to go on, what is remembered of it. Does not know: any API's shape, sockets, bytes of streams.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,6 +29,10 @@ _ENDS: Mapping[str, str] = {"completed": "stop"}
 _CONVERSATION = b'"conv_'
 """What a reply in a conversation that the provider keeps under an id of its own has."""
 
+_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
+_ID_BYTES = 64 * 1024
+"""A response's own id is its first; it stands near the beginning."""
+
 AskAgain = Callable[[bytes], Awaitable[UpstreamReply | UpstreamDown]]
 
 
@@ -37,6 +42,7 @@ class Rounds:
 
     Attributes:
         sent: the body that the upstream was sent last.
+        replied: is told the id of a response, or an item of ours, that the client may go on from.
         ask: sends another one, and gives the answer once its head is there.
         is_streamed: whether the replies are streams.
         content_type: what the first reply is, and all others must be.
@@ -50,24 +56,37 @@ class Rounds:
     sent: bytes
     ask: AskAgain
     on_refusal: OnRefusal
+    replied: Callable[[str], Awaitable[None]]
     is_streamed: bool = False
     content_type: str = ""
     reply: UpstreamReply | None = None
     _left: int = ROUNDS_MAX
     _nudged: bool = False
+    _is_noted: bool = False
     _first_id: str | None = None
     _lines: list[str] = field(default_factory=list)
 
     async def over(self, step: RoundOver) -> Onward | None:
         """What follows a reply. After an Onward `reply` holds the next one."""
         self.reply = None
+        await self._note_id(step)
         for refused in step.refused:
             if refused.item_id:
                 told = Mark(None, refused.line, ends_round=False)
                 self.judging.ledger.keep_mark(TOLD_ITEMS, refused.item_id, 0, told)
+                await self.replied(refused.item_id)
         follows = await self._following(step)
         self._resume(step, goes_on=follows is not None)
         return follows
+
+    async def _note_id(self, step: RoundOver) -> None:
+        """The client knows its reply by the id of the first one."""
+        if self.codec.api != "responses" or self._is_noted:
+            return
+        self._is_noted = True
+        found = _ID.search(step.raw, 0, _ID_BYTES)
+        if found is not None:
+            await self.replied(found.group(1).decode("utf-8", "replace"))
 
     async def _following(self, step: RoundOver) -> Onward | None:
         if step.released:
@@ -105,6 +124,8 @@ class Rounds:
             return None
         line = nudge_line(nudge)
         note_id = random_id("msg_", 20) if self.codec.api == "responses" else ""
+        if note_id:
+            await self.replied(note_id)
         self._keep(line, Mark(None, reminded(nudge), ends_round=True), note_id)
         return Onward(line, note_id)
 

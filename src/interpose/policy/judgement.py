@@ -70,6 +70,7 @@ class EffectPolicy:
         self._turns = Turns()
         self._asking = Asking(approvals, self._turns, timeout_s=ask_timeout_s)
         self._shapes = shapes or StageTable.publish()
+        self._generation = 0
 
     @property
     def engine(self) -> MiddlewareContract:
@@ -84,6 +85,12 @@ class EffectPolicy:
     def publish(self, shapes: StageTable) -> None:
         """Puts these shape handlers in force; a judgement under way keeps those it began with. Any thread may call."""
         self._shapes = shapes
+        self._generation += 1
+
+    @property
+    def generation(self) -> int:
+        """As the port says; what is published in the engine is for whoever does that."""
+        return self._generation
 
     def judge(self, point: Point) -> Verdict:
         """The verdict on `point`: check runs on the caller's stack; its asynchronous half is left to `judge_async`."""

@@ -45,6 +45,8 @@ class FakePolicy:
         self._answer = answer
         self._wants = frozenset(wants)
         self._changes = frozenset(changes)
+        self.generation = 0
+        """As the port says; set it to play handlers that are published again."""
         self._lock = threading.Lock()
         self._points: list[Point] = []
 

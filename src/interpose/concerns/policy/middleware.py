@@ -77,13 +77,16 @@ class PolicyMiddleware(ToolMiddleware):
         call.call_id = call.call_id or f"call_{uuid.uuid4().hex}"
         context = self._context() if callable(self._context) else self._context
         proposed = ToolCall(context, call.call_id, tool_name, arguments, leaf=_leaf(call, tool_name))
+        digest = call_digest(tool_name, arguments)  # before: what a handler edits in place was not judged
         verdict = yield from self._judged(proposed)
         if verdict.refusal is not None:
             return self._refused(proposed, verdict)
 
-        final = arguments if verdict.arguments is None else verdict.arguments
+        final = arguments
+        if verdict.arguments is not None:
+            final, digest = verdict.arguments, call_digest(tool_name, verdict.arguments)
         late = _LateJudge(self._policy, self._late_steps, call, replace(proposed, arguments=final))
-        call.judged_digest = call_digest(tool_name, final)
+        call.judged_digest = digest
         call.late_judge = late
         started = time.monotonic()
 

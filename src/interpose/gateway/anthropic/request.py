@@ -19,6 +19,7 @@ from interpose.gateway.bodies import (
     is_same,
     last_assistant,
     named,
+    object_of,
     open_array,
     open_body,
     open_object,
@@ -33,6 +34,7 @@ from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
 
+_SESSION = "_session_"
 _RESULT_MARK = b'"tool_result"'
 
 
@@ -55,6 +57,13 @@ class AnthropicRequest(ReadRequest):
         messages = [bytes(raw) for raw in open_array(top.get("messages"))]
         self._roles = [role_of(msgspec.Raw(message)) for message in messages]
         super().__init__(body, top, messages, last_assistant(self._roles) + 1)
+
+    @property
+    def session(self) -> str | None:
+        """As the port says: it stands in the user's id, as JSON or behind `_session_`."""
+        metadata = value_of(self._top.get("metadata"))
+        user = metadata.get("user_id") if isinstance(metadata, dict) else None
+        return _session_in(user) if isinstance(user, str) else None
 
     @cached_property
     def root(self) -> str:
@@ -172,6 +181,13 @@ class AnthropicRequest(ReadRequest):
         if wanted.tool_name not in names or is_thinking:
             return None
         return msgspec.Raw(write_json({"type": "tool", "name": wanted.tool_name}))
+
+
+def _session_in(user: str) -> str | None:
+    if not user.startswith("{"):
+        return user.rpartition(_SESSION)[2] or None if _SESSION in user else None
+    session = object_of(user.encode("utf-8", "replace")).get("session_id")
+    return session if isinstance(session, str) and session else None
 
 
 def _carries_results(message: bytes) -> bool:

@@ -66,6 +66,20 @@ class ResponsesRequest(ReadRequest):
         model_items = [at for at, head in enumerate(self._heads) if _is_of_the_model(head)]
         super().__init__(body, top, items, model_items[-1] + 1 if model_items else 0)
 
+    @property
+    def session(self) -> str | None:
+        """As the port says: the client's metadata, or the conversation that the provider keeps."""
+        metadata = value_of(self._top.get("client_metadata"))
+        named = metadata.get("session_id") if isinstance(metadata, dict) else None
+        return next((name for name in (named, self._conversation) if isinstance(name, str) and name), None)
+
+    @property
+    def follows(self) -> tuple[str, ...]:
+        """As the port says."""
+        heads = enumerate(self._heads)
+        items = (self._field(at, "id") for at, head in heads if head.type == "item_reference")
+        return tuple(name for name in (self._after, *items) if isinstance(name, str) and name)
+
     @cached_property
     def root(self) -> str:
         """As the port says: what the person said first, in whichever form."""
