@@ -43,7 +43,7 @@ GROWING = (("text",), ("text", "thought"))
 def test_what_has_no_line_is_the_clients_bytes() -> None:
     """Also lines that the person quotes, lines of another conversation, and contents of odd shapes."""
     talk = Talk("events").plays(FIRST, THIRD)
-    odd = [HEARD, user(text(LINE)), model(text("no line")), {"role": "model", "parts": LINE}, {"role": "model"}]
+    odd = [HEARD, user(text(LINE)), model(text("no line")), {"role": "model", "parts": None}, {"role": "model"}]
     other = [user(text("another")), model(text(LINE))]
     for contents in (odd, other):
         body = json.dumps({"contents": contents}, indent=1).encode()

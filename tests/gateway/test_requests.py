@@ -113,7 +113,7 @@ def tool(content: Any, call_id: str = "t1") -> dict[str, Any]:
         ([user([text("a"), text("b")])], "a\nb"),
         ([user([text("<system-reminder>x</system-reminder>"), text("real")])], "real"),
         ([user("<system-reminder>only</system-reminder>")], None),
-        ([user("old"), {"role": "assistant", "content": "x"}], None),
+        ([user("old"), {"role": "assistant", "content": "x"}], "old"),
         ([user("old"), {"role": "assistant", "content": "x"}, user("new")], "new"),
         ([user("first"), user("second")], "second"),
         ([user("real"), user([text("<system-reminder>x</system-reminder>")])], "real"),
@@ -133,8 +133,9 @@ def test_the_newest_message_of_the_person(codec: Codec, messages: list[Any], pro
 
 
 def test_a_message_with_results_is_no_new_turn() -> None:
-    """Text beside tool results belongs to the turn that runs."""
-    request = A.read(body(user("go"), tool_use(), user([tool_result("out"), text("and then")])))
+    """Results, and the agent's own reminders beside them, belong to the turn that runs."""
+    own = text("<system-reminder>own</system-reminder>\n<system-reminder>too</system-reminder>")
+    request = A.read(body(user("go"), tool_use(), user([tool_result("out"), own])))
 
     assert request.turn is None
     assert request.turn_key == A.read(body(user("go"))).turn_key

@@ -77,7 +77,7 @@ def answer(name: str, response: Any, call_id: str | None = None, key: str = "fun
         ([user(OWN, "real")], "real"),
         ([user(content=OWN)], None),
         ([{"role": "developer", "content": "be brief"}, user("first"), user("second")], "second"),
-        ([user("old"), ANSWER], None),
+        ([user("old"), ANSWER], "old"),
         ([user("old"), {"type": "reasoning", "id": "rs_1", "summary": []}, CALL, output("x")], None),
         ([user("old"), CALL, output("x"), user("new")], "new"),
         ([user("old"), {"type": "item_reference", "id": "msg_1"}, user("new")], "new"),
@@ -100,17 +100,17 @@ def test_the_newest_message_of_the_person_in_items(given: Any, prompt: str | Non
         ([{"parts": [{"text": "hi"}]}], "hi"),
         ([said(OWN, "real", {"inlineData": {}})], "real"),
         ([said(OWN)], None),
-        ([said("old"), said("x", role="model")], None),
-        ([said("old"), asked("f"), said(answer("f", {}), "and then")], None),
+        ([said("old"), said("x", role="model")], "old"),
+        ([said("old"), asked("f"), said(answer("f", {}), "and then")], "and then"),
+        ([said("old"), asked("f"), said(answer("f", {}), OWN)], None),
         ([said("old"), asked("f"), said(answer("f", {}, key="function_response"))], None),
         ([said("old"), said("x", role="model"), said("new")], "new"),
         ([said({"inlineData": {}})], None),
         ([], None),
-        (["odd", None], None),
     ],
 )
 def test_the_newest_message_of_the_person_in_contents(given: Any, prompt: str | None) -> None:
-    """A content with results belongs to the turn that runs."""
+    """Results belong to the turn that runs; words of the person's beside them begin another one."""
     turn = G.read(contents(*given)).turn
 
     assert (turn.prompt if turn else None) == prompt
@@ -318,7 +318,7 @@ def test_tools_are_required_and_locked(wanted: ToolChoice, responses: Any, gemin
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"<html>", b"[]", b'{"input": {}, "contents": {}}', b'{"input": 1, "contents": 1}']
+    "raw", [b"", b"<html>", b"[]", b'{"input": {}, "contents": "x"}', b'{"input": 1, "contents": 1}']
 )
 def test_bodies_of_another_shape(raw: bytes) -> None:
     """They cannot be read, and say so."""

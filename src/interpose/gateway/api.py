@@ -128,13 +128,15 @@ class NewResult:
 class ResultEdit:
     """What is written into one tool result, in every request that carries it.
 
-    `front` stands before the output or what replaces it, `addition` below.
+    `front` stands before the output or what replaces it, `addition` below. `keeps_rest` says that the replacement
+    stands for the texts alone: pictures and the like stay; an output that is withheld goes as a whole.
     """
 
     addition: str = ""
     replacement: str | None = None
     tool_choice: ToolChoice | None = None
     front: str = ""
+    keeps_rest: bool = False
 
     @property
     def is_empty(self) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Unreadable
+from interpose.gateway.documents import document_text
 from interpose.kernel.canonical import canonical_hash
 from interpose.wire.jsonbytes import read_json, tidied
 from interpose.wire.repeats import repeated_key
@@ -19,6 +20,11 @@ RawObject: TypeAlias = dict[str, msgspec.Raw]
 
 _OBJECT = msgspec.json.Decoder(RawObject)
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+_SOMEWHERE = "a part of the body"
+_NUMBERS = tuple(b"%c" % char for char in b"-0123456789")
+_KINDS = {b'"': "a text", b"{": "an object", b"[": "an array", b"t": "a boolean", b"f": "a boolean", b"n": "null"}
 
 
 class _Role(msgspec.Struct):
@@ -72,22 +78,29 @@ def read_in_one_way(data: bytes | None, out: list[bytes], *, arguments: str = ""
         raise
 
 
-def open_object(raw: msgspec.Raw) -> RawObject:
-    """The members of an inner object. Raises Unreadable when it is something else."""
+def open_object(raw: msgspec.Raw, name: str = _SOMEWHERE) -> RawObject:
+    """The members of an inner object. Raises Unreadable with its `name` when it is something else."""
     try:
         return _OBJECT.decode(raw)
-    except msgspec.DecodeError as error:
-        raise Unreadable(f"an object was expected: {error}") from None
+    except msgspec.DecodeError:
+        raise Unreadable(f"{name} must be an object, and is {_kind_of(raw)}") from None
 
 
-def open_array(raw: msgspec.Raw | None) -> list[msgspec.Raw]:
-    """The items of an inner array; none for a missing one. Raises Unreadable when it is something else."""
+def open_array(raw: msgspec.Raw | None, name: str = _SOMEWHERE) -> list[msgspec.Raw]:
+    """The items of an inner array; none for a missing one. Raises Unreadable with its `name` when it is no array."""
     if raw is None:
         return []
     try:
         return _ARRAY.decode(raw)
-    except msgspec.DecodeError as error:
-        raise Unreadable(f"an array was expected: {error}") from None
+    except msgspec.DecodeError:
+        raise Unreadable(f"{name} must be an array, and is {_kind_of(raw)}") from None
+
+
+def listed(raw: msgspec.Raw | None, name: str) -> list[msgspec.Raw]:
+    """As `open_array`; a single object is a list of one, as Google's readers take it, and null is none."""
+    if raw is None or bytes(raw) == b"null":
+        return []
+    return [raw] if bytes(raw).startswith(b"{") else open_array(raw, name)
 
 
 def value_of(raw: msgspec.Raw | None) -> Json:
@@ -132,11 +145,6 @@ def raw_text(text: str) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(text))
 
 
-def last_assistant(roles: list[str]) -> int:
-    """The position of the model's last message; -1 when it said nothing yet."""
-    return max((position for position, role in enumerate(roles) if role == "assistant"), default=-1)
-
-
 def root_of(messages: Sequence[bytes], roles: Sequence[str]) -> str:
     """The same for all requests of one conversation: what the person said first, wherever marks of a cache stand."""
     first = next((message for message, role in zip(messages, roles, strict=True) if role == "user"), b"")
@@ -179,13 +187,23 @@ def content_digest(content: Json) -> str:
 
 
 def content_text(content: Json) -> str:
-    """The text that the model sees of a content: a string, or its text blocks joined by line ends."""
+    """The text that the model sees of a content: a string, or its text blocks and files joined by line ends."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
         return ""
-    texts = [item.get("text") for item in content if isinstance(item, dict) and item.get("type") == "text"]
+    texts = [item.get("text") if _is_text(item) else document_text(item) for item in content]
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _is_text(item: Json) -> bool:
+    return isinstance(item, dict) and item.get("type") == "text"
+
+
+def _kind_of(raw: msgspec.Raw) -> str:
+    """What a value is, as a person calls it."""
+    first = bytes(raw).lstrip()[:1]
+    return _KINDS.get(first, "a number" if first in _NUMBERS else "no JSON")
 
 
 def _comparable(value: Json) -> Json:

@@ -3,6 +3,7 @@
 Knows: texts, and the reminders that agents put in by themselves. Does not know: how an API writes a part.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -11,10 +12,13 @@ import msgspec
 from interpose.contracts.json import Json
 from interpose.gateway.api import ResultEdit, TurnEdit
 from interpose.gateway.bodies import content_text, open_object, value_of
+from interpose.gateway.documents import document_text
 from interpose.gateway.marks import OURS, occurrences
-from interpose.gateway.wording import REMINDER_OPEN
+from interpose.gateway.wording import REMINDER_CLOSE, REMINDER_OPEN
 
 T = TypeVar("T")
+
+_REMINDER = re.compile(f"{re.escape(REMINDER_OPEN)}.*?{re.escape(REMINDER_CLOSE)}", re.DOTALL)
 
 
 def prompt_text(content: Json) -> str:
@@ -29,19 +33,37 @@ def without_reminders(content: Json) -> Json:
 
 
 def is_written(part: Json) -> bool:
-    """Whether a part has words of the person's, and not a reminder of the agent's own."""
-    return isinstance(part, dict) and isinstance(part.get("text"), str) and not is_reminder(part)
+    """Whether a part has words of the person's, a file's too, and not a reminder of the agent's own."""
+    return is_read(part) and not is_reminder(part)
 
 
 def is_written_text(part: Json) -> bool:
     """As `is_written`, where the API says of each part what it is."""
-    return isinstance(part, dict) and part.get("type") == "text" and not is_reminder(part)
+    return is_read_text(part) and not is_reminder(part)
+
+
+def is_read(part: Json) -> bool:
+    """Whether a part has a text that is judged, its own or that of a file."""
+    return read_text(part) is not None
+
+
+def read_text(part: Json) -> str | None:
+    """The text of a part that is judged, its own or that of a file; None where it has neither."""
+    text = part.get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else document_text(part)
+
+
+def is_read_text(part: Json) -> bool:
+    """As `is_read`, where the API says of each part what it is."""
+    return isinstance(part, dict) and (part.get("type") == "text" or document_text(part) is not None)
 
 
 def is_reminder(part: Json) -> bool:
-    """Whether a part is a reminder that the agent itself put in."""
+    """Whether a part is reminders that the agent itself put in, and nothing else."""
     text = part.get("text") if isinstance(part, dict) else None
-    return isinstance(text, str) and text.lstrip().startswith(REMINDER_OPEN)
+    if not isinstance(text, str) or not text.lstrip().startswith(REMINDER_OPEN):
+        return False
+    return not _REMINDER.sub("", text).strip()
 
 
 def prompted(
@@ -67,9 +89,16 @@ def prompted(
     return [*parts[:place], *text_parts(turn.reminder), *behind]
 
 
-def annotated(parts: list[T], edit: ResultEdit, text_parts: Callable[[str], list[T]]) -> list[T]:
-    """The parts of a result, or what replaces them, between what stands before and below them."""
-    shown = parts if edit.replacement is None else text_parts(edit.replacement)
+def annotated(
+    parts: list[T], edit: ResultEdit, is_text: Callable[[T], bool], text_parts: Callable[[str], list[T]]
+) -> list[T]:
+    """The parts of a result, or what replaces those that are texts or all, between what stands before and below."""
+    shown = parts
+    if edit.replacement is not None:
+        shown = text_parts(edit.replacement)
+        if edit.keeps_rest:
+            place = next((at for at, part in enumerate(parts) if is_text(part)), 0)
+            shown = [*parts[:place], *shown, *(part for part in parts[place:] if not is_text(part))]
     return [*text_parts(edit.front), *shown, *text_parts(edit.addition)]
 
 

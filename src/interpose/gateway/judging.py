@@ -173,6 +173,7 @@ class Judging:
             addition=framed(_changed(called), result_addition(verdict, called.reminders if called else ())),
             replacement=verdict.text if withheld is None else withheld,
             tool_choice=verdict.tool_choice or (called.tool_choice if called else None),
+            keeps_rest=withheld is None and verdict.text is not None,
         )
 
     async def _turn(self, turn: NewTurn, request: RequestView) -> TurnEdit | None:

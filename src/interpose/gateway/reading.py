@@ -4,7 +4,7 @@ Knows: a body with a history in it, whose end the model has not seen yet. Does n
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -15,6 +15,16 @@ from interpose.gateway.bodies import RawObject, is_same, tools_of, value_of
 from interpose.wire.jsonbytes import write_json
 
 UNKNOWN_CALL = "the call that this result answers is not in the history"
+
+
+def first_unseen(of_model: Sequence[bool], heard: Sequence[bool]) -> int:
+    """Where what is new in a history begins: behind the last entry of the model that was answered.
+
+    `heard` are the entries of the person and of tools. What the model, or a client in its name, says behind the last
+    of them makes that no older: a client may begin the model's next reply for it.
+    """
+    last = max((at for at, is_heard in enumerate(heard) if is_heard), default=0)
+    return max((at + 1 for at in range(last) if of_model[at]), default=0)
 
 
 class ReadRequest(ABC):

@@ -17,7 +17,6 @@ from interpose.gateway.bodies import (
     content_digest,
     content_text,
     is_same,
-    last_assistant,
     named,
     object_of,
     open_array,
@@ -29,8 +28,16 @@ from interpose.gateway.bodies import (
     spoken,
     value_of,
 )
-from interpose.gateway.contents import annotated, is_reminder, is_written_text, lines_in, prompt_text, prompted
-from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
+from interpose.gateway.contents import (
+    annotated,
+    is_read_text,
+    is_reminder,
+    is_written_text,
+    lines_in,
+    prompt_text,
+    prompted,
+)
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, first_unseen
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
 
@@ -54,9 +61,10 @@ class AnthropicRequest(ReadRequest):
 
     def __init__(self, body: bytes) -> None:
         top = open_body(body, arguments="input")
-        messages = [bytes(raw) for raw in open_array(top.get("messages"))]
+        messages = [bytes(raw) for raw in open_array(top.get("messages"), "messages")]
         self._roles = [role_of(msgspec.Raw(message)) for message in messages]
-        super().__init__(body, top, messages, last_assistant(self._roles) + 1)
+        of_model = [role == "assistant" for role in self._roles]
+        super().__init__(body, top, messages, first_unseen(of_model, [role == "user" for role in self._roles]))
 
     @property
     def session(self) -> str | None:
@@ -106,12 +114,12 @@ class AnthropicRequest(ReadRequest):
 
     def _newest_prompt(self) -> NewTurn | None:
         for position in range(len(self._history) - 1, -1, -1):
-            if self._roles[position] != "user" or _carries_results(self._history[position]):
+            if self._roles[position] != "user" or _is_results(self._history[position]):
                 continue
             content = value_of(open_object(msgspec.Raw(self._history[position])).get("content"))
             prompt = prompt_text(content)
             if prompt.strip():
-                return NewTurn(position, content_digest(content), prompt, spoken(self._roles[:position]))
+                return NewTurn(position, _prompt_digest(content), prompt, spoken(self._roles[:position]))
         return None
 
     def _new_results(self) -> Iterator[NewResult]:
@@ -158,7 +166,7 @@ class AnthropicRequest(ReadRequest):
 
         fields = open_object(msgspec.Raw(message))
         content = value_of(fields.get("content"))
-        turn = edits.turn_edit(position, content_digest(content)) if position in edits.edited_positions else None
+        turn = edits.turn_edit(position, _prompt_digest(content)) if position in edits.edited_positions else None
         blocks = [msgspec.Raw(_text_block(content))] if isinstance(content, str) else _raw_blocks(message)
         edited = [_edited_block(block, edits) for block in blocks]
         if turn is not None and not turn.is_empty:
@@ -190,12 +198,21 @@ def _session_in(user: str) -> str | None:
     return session if isinstance(session, str) and session else None
 
 
-def _carries_results(message: bytes) -> bool:
+def _is_results(message: bytes) -> bool:
+    """Whether a message holds results and nothing else, as most do in a long turn."""
     try:
         content = _KINDS.decode(message).content
     except msgspec.DecodeError:
-        return True
-    return isinstance(content, list) and any(block.type == "tool_result" for block in content)
+        return False
+    return isinstance(content, list) and all(block.type == "tool_result" for block in content)
+
+
+def _prompt_digest(content: Json) -> str:
+    """Equal for prompts that say the same, whatever results they stand beside: clients clear old ones."""
+    if not isinstance(content, list):
+        return content_digest(content)
+    said = [block for block in content if not isinstance(block, dict) or block.get("type") != "tool_result"]
+    return content_digest(said)
 
 
 def _raw_blocks(message: bytes) -> list[msgspec.Raw]:
@@ -215,6 +232,10 @@ def _text_block(text: str) -> bytes:
 
 def _is_prompt(block: msgspec.Raw) -> bool:
     return is_written_text(value_of(block))
+
+
+def _is_read(block: msgspec.Raw) -> bool:
+    return is_read_text(value_of(block))
 
 
 def _is_others(block: msgspec.Raw) -> bool:
@@ -244,7 +265,7 @@ def _edited_content(fields: RawObject, content: Json, edit: ResultEdit) -> msgsp
     if not isinstance(content, list):
         return raw_text(edit.applied(content if isinstance(content, str) else ""))
 
-    return msgspec.Raw(write_json(annotated(open_array(fields["content"]), edit, _text_blocks)))
+    return msgspec.Raw(write_json(annotated(open_array(fields["content"]), edit, _is_read, _text_blocks)))
 
 
 def _text_blocks(text: str) -> list[msgspec.Raw]:

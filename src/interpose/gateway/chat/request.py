@@ -15,7 +15,6 @@ from interpose.gateway.api import Edits, NewResult, NewTurn, ProposedCall, Resul
 from interpose.gateway.bodies import (
     content_digest,
     content_text,
-    last_assistant,
     named,
     open_array,
     open_body,
@@ -28,11 +27,20 @@ from interpose.gateway.bodies import (
 )
 from interpose.gateway.chat.calls import LEGACY, legacy_id, read_call, read_legacy_call
 from interpose.gateway.chat.history import Restoring
-from interpose.gateway.contents import annotated, is_reminder, is_written_text, lines_in, prompt_text, prompted
-from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
+from interpose.gateway.contents import (
+    annotated,
+    is_read_text,
+    is_reminder,
+    is_written_text,
+    lines_in,
+    prompt_text,
+    prompted,
+)
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, first_unseen
 from interpose.wire.jsonbytes import write_json
 
 _RESULT_ROLES = ("tool", "function")
+_HEARD = ("user", *_RESULT_ROLES)
 
 
 class ChatRequest(ReadRequest):
@@ -40,9 +48,11 @@ class ChatRequest(ReadRequest):
 
     def __init__(self, body: bytes) -> None:
         top = open_body(body)
-        messages = [bytes(raw) for raw in open_array(top.get("messages"))]
+        messages = [bytes(raw) for raw in open_array(top.get("messages"), "messages")]
         self._roles = [role_of(msgspec.Raw(message)) for message in messages]
-        super().__init__(body, top, messages, last_assistant(self._roles) + 1)
+        of_model = [role == "assistant" for role in self._roles]
+        heard = [role in _HEARD for role in self._roles]
+        super().__init__(body, top, messages, first_unseen(of_model, heard))
 
     @cached_property
     def root(self) -> str:
@@ -187,7 +197,7 @@ def _prompted(content: Json, turn: TurnEdit) -> Json:
 def _annotated(content: Json, edit: ResultEdit) -> Json:
     if not isinstance(content, list):
         return edit.applied(content if isinstance(content, str) else "")
-    return annotated(content, edit, _text_parts)
+    return annotated(content, edit, is_read_text, _text_parts)
 
 
 def _text_parts(text: str) -> list[Json]:

@@ -12,7 +12,7 @@ import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Edits, Mark, RefusedCall
-from interpose.gateway.bodies import RawObject, open_array, open_body, open_object, value_of
+from interpose.gateway.bodies import RawObject, listed, open_array, open_body, open_object, value_of
 from interpose.gateway.gemini.message import parts_of
 from interpose.gateway.gemini.parts import (
     CALL,
@@ -71,7 +71,7 @@ class Restoring:
         if all(answer is None for answer in answers):
             return content
         fields = open_object(msgspec.Raw(content))
-        return write_json({**fields, "parts": list(_answered(answers, open_array(fields.get("parts"))))})
+        return write_json({**fields, "parts": list(_answered(answers, listed(fields.get("parts"), "parts")))})
 
     def between(self) -> list[bytes]:
         """The responses that the model waits for, as a content of their own where none of the person's follows."""

@@ -17,18 +17,18 @@ from interpose.gateway.bodies import (
     RawObject,
     content_digest,
     is_same,
+    listed,
     named,
-    open_array,
     open_body,
     open_object,
     value_of,
 )
-from interpose.gateway.contents import is_reminder, is_written, prompted
+from interpose.gateway.contents import is_reminder, is_written, prompted, read_text
 from interpose.gateway.gemini.history import Restoring, texts_of
 from interpose.gateway.gemini.parts import CALL, RESPONSE, member, read_call
-from interpose.gateway.gemini.results import edited_response, error_text_of, text_of_response
+from interpose.gateway.gemini.results import edited_response, error_text_of, files_text_of, text_of_response
 from interpose.gateway.marks import occurrences
-from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, first_unseen
 from interpose.wire.jsonbytes import write_json
 
 _TOOL_CONFIG = ("toolConfig", "tool_config")
@@ -46,11 +46,17 @@ class GeminiRequest(ReadRequest):
 
     def __init__(self, body: bytes) -> None:
         top = open_body(body, arguments="args")
-        contents = [bytes(raw) for raw in open_array(top.get("contents"))]
+        contents = [_content(raw, place) for place, raw in enumerate(listed(top.get("contents"), "contents"))]
+        listed(top.get("tools"), "tools")
         self._values = [value_of(msgspec.Raw(content)) for content in contents]
         self._roles = [_role(value) for value in self._values]
-        spoke = [at for at, role in enumerate(self._roles) if role == "model"]
-        super().__init__(body, top, contents, spoke[-1] + 1 if spoke else 0)
+        of_model = [role == "model" for role in self._roles]
+        super().__init__(body, top, contents, first_unseen(of_model, [not is_model for is_model in of_model]))
+
+    @cached_property
+    def tools(self) -> list[Json]:
+        """As the port says; a single one is a list of one."""
+        return [value_of(raw) for raw in listed(self._top.get("tools"), "tools")]
 
     def _model_and_form(self) -> tuple[str | None, bool]:
         return None, False
@@ -88,12 +94,11 @@ class GeminiRequest(ReadRequest):
     def _newest_prompt(self) -> NewTurn | None:
         for position in range(len(self._history) - 1, -1, -1):
             parts = _parts(self._values[position])
-            if self._roles[position] not in _PERSON or any(member(part, RESPONSE) is not None for part in parts):
+            if self._roles[position] not in _PERSON:
                 continue
-            texts = [part["text"] for part in parts if is_written(part)]
-            prompt = "\n".join(texts)
+            prompt = "\n".join(read_text(part) or "" for part in parts if is_written(part))
             if prompt.strip():
-                return NewTurn(position, content_digest(parts), prompt, earlier=position)
+                return NewTurn(position, _prompt_digest(parts), prompt, earlier=position)
         return None
 
     def _new_results(self) -> Iterator[NewResult]:
@@ -101,12 +106,13 @@ class GeminiRequest(ReadRequest):
             for call_id, answered, call in self._answers(position):
                 response = answered.get("response")
                 failure = error_text_of(response)
+                texts = (text_of_response(response), files_text_of(answered))
                 yield NewResult(
                     call_id=call_id,
                     digest=content_digest(answered),
                     name=str(answered.get("name") or "") if call is None else call[0],
                     arguments={} if call is None else call[1],
-                    output=text_of_response(response),
+                    output="\n".join(text for text in texts if text),
                     is_error=failure is not None,
                     problem=UNKNOWN_CALL if call is None else call[2],
                 )
@@ -136,7 +142,7 @@ class GeminiRequest(ReadRequest):
         first = next((at + 1 for at in range(last, -1, -1) if self._roles[at] != "model"), 0)
         calls: list[tuple[str, tuple[str, JsonObject, str | None]]] = []
         for content in self._history[first : last + 1]:
-            for raw in open_array(open_object(msgspec.Raw(content)).get("parts")):
+            for raw in listed(open_object(msgspec.Raw(content)).get("parts"), "parts"):
                 part = value_of(raw)
                 if not isinstance(part, dict) or member(part, CALL) is None:
                     continue
@@ -152,9 +158,9 @@ class GeminiRequest(ReadRequest):
             return content
 
         fields = open_object(msgspec.Raw(content))
-        raw_parts = open_array(fields.get("parts"))
+        raw_parts = listed(fields.get("parts"), "parts")
         edited = self._edited_results(position, raw_parts, edits) if has_results else raw_parts
-        digest = content_digest(_parts(self._values[position]))
+        digest = _prompt_digest(_parts(self._values[position]))
         turn = edits.turn_edit(position, digest) if position in edits.edited_positions else None
         if turn is not None and not turn.is_empty and self._roles[position] in _PERSON:
             edited = prompted(edited, turn, _is_prompt, _text_parts, _is_others)
@@ -203,7 +209,21 @@ def _parts(content: Json) -> list[JsonObject]:
 
 def _declared(tool: Json) -> list[Json]:
     declared = member(tool, _DECLARATIONS) if isinstance(tool, dict) else None
-    return declared if isinstance(declared, list) else []
+    return declared if isinstance(declared, list) else [declared]
+
+
+def _content(raw: msgspec.Raw, place: int) -> bytes:
+    """A content with its parts in a list."""
+    fields = open_object(raw, f"contents[{place}]")
+    parts = fields.get("parts")
+    if parts is None or bytes(parts) == b"null" or bytes(parts).startswith(b"["):
+        return bytes(raw)
+    return write_json({**fields, "parts": listed(parts, f"contents[{place}].parts")})
+
+
+def _prompt_digest(parts: list[JsonObject]) -> str:
+    """Equal for prompts that say the same, whatever responses they stand beside."""
+    return content_digest([part for part in parts if member(part, RESPONSE) is None])
 
 
 def _is_prompt(part: msgspec.Raw) -> bool:

@@ -129,7 +129,7 @@ def items_of(raw: msgspec.Raw | None) -> list[msgspec.Raw]:
     """The input as items; a text is one message of the person."""
     if raw is not None and bytes(raw).startswith(b'"'):
         return [msgspec.Raw(write_json({"role": "user", "content": raw}))]
-    return open_array(raw)
+    return open_array(raw, "input")
 
 
 def parts_of(content: msgspec.Raw | None) -> list[msgspec.Raw]:

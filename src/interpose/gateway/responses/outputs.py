@@ -7,7 +7,7 @@ from typing import Any
 
 from interpose.contracts.json import Json
 from interpose.gateway.api import ResultEdit
-from interpose.gateway.contents import annotated
+from interpose.gateway.contents import annotated, is_read, read_text
 from interpose.wire.jsonbytes import write_json
 
 
@@ -22,13 +22,12 @@ def text_parts(text: str) -> list[Json]:
 
 
 def text_of(content: Json) -> str:
-    """The text that the model sees of a content: a string, or its parts' texts joined by line ends."""
+    """The text that the model sees of a content: a string, or its parts' texts and files joined by line ends."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
         return ""
-    texts = [part.get("text") for part in content if isinstance(part, dict)]
-    return "\n".join(text for text in texts if isinstance(text, str))
+    return "\n".join(text for part in content if (text := read_text(part)) is not None)
 
 
 def output_text_of(output: Json) -> str:
@@ -48,7 +47,7 @@ def edited_output(output: Json, edit: ResultEdit) -> Json:
         return output if edit.replacement is None else edit.applied("")
     if _is_printed(output):
         return _edited_pieces(output, edit)
-    return annotated(output, edit, text_parts)
+    return annotated(output, edit, is_read, text_parts)
 
 
 def _edited_pieces(pieces: list[Json], edit: ResultEdit) -> list[Json]:

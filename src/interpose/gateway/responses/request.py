@@ -24,14 +24,17 @@ from interpose.gateway.bodies import (
     value_of,
 )
 from interpose.gateway.contents import is_reminder, is_written, lines_in, prompted, without_reminders
-from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, first_unseen
 from interpose.gateway.responses.answers import answer_of
 from interpose.gateway.responses.history import Restoring, is_stored, items_of
 from interpose.gateway.responses.items import qualified, read_call
 from interpose.gateway.responses.outputs import edited_output, input_text, output_text_of, text_of, text_parts
 from interpose.wire.jsonbytes import write_json
 
-_OUTPUT = "_call_output"
+_OUTPUT = "_output"
+_NO_RESULTS = ("program_output", "tool_search_output")
+"""Outputs that no call of the client's has, or that say which tools there are. All others are results, of types not
+known yet too."""
 _OF_THE_MODEL = frozenset(
     {
         "reasoning",
@@ -63,8 +66,8 @@ class ResponsesRequest(ReadRequest):
         items = [bytes(item) for item in items_of(top.get("input"))]
         self._heads = [_head(item) for item in items]
         self._after = value_of(top.get("previous_response_id"))
-        model_items = [at for at, head in enumerate(self._heads) if _is_of_the_model(head)]
-        super().__init__(body, top, items, model_items[-1] + 1 if model_items else 0)
+        of_model = [_is_of_the_model(head) for head in self._heads]
+        super().__init__(body, top, items, first_unseen(of_model, [_is_heard(head) for head in self._heads]))
 
     @property
     def session(self) -> str | None:
@@ -171,7 +174,7 @@ class ResponsesRequest(ReadRequest):
     def _new_results(self) -> Iterator[NewResult]:
         for position in range(self._new_from, len(self._history)):
             kind = self._heads[position].type
-            if not kind.endswith(_OUTPUT):
+            if not _is_output(kind):
                 continue
             call_id = self._call_id(position)
             name, arguments, problem = self._call(call_id)
@@ -202,7 +205,7 @@ class ResponsesRequest(ReadRequest):
     def _edited(self, position: int, edits: Edits) -> bytes:
         """The item with its edits; the same object when there are none."""
         head = self._heads[position]
-        if head.type.endswith(_OUTPUT) and edits.edited_calls:
+        if _is_output(head.type) and edits.edited_calls:
             return self._edited_result(position, edits)
         if head.role != "user" or position not in edits.edited_positions:
             return self._history[position]
@@ -270,6 +273,15 @@ def _head(item: bytes) -> _Head:
 
 def _is_of_the_model(head: _Head) -> bool:
     return head.role == "assistant" or head.type.endswith("_call") or head.type in _OF_THE_MODEL
+
+
+def _is_output(kind: str) -> bool:
+    return kind.endswith(_OUTPUT) and kind not in _NO_RESULTS
+
+
+def _is_heard(head: _Head) -> bool:
+    """Whether an item is the person's or a tool's."""
+    return head.role == "user" or _is_output(head.type) or head.type == "mcp_approval_response"
 
 
 def _names(tool: Json) -> Iterator[str]:
