@@ -10,7 +10,7 @@ from dataclasses import replace
 from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Refusal, Reminder, ToolChoice, Verdict
 from interpose.testing.fakes import allow, refuse
-from interpose.testing.upstream import Reply, Step, Text, Thinking, ToolUse
+from interpose.testing.upstream import Failure, RawBody, Reply, Step, Text, Thinking, ToolUse
 from tests.e2e.apis import Case, every_case
 from tests.e2e.house import House
 from tests.e2e.talkers import Anthropic
@@ -335,3 +335,20 @@ def test_a_refused_prompt_never_reaches_the_model(case: Case) -> None:
         assert all("hunter2" not in body for body in sent)
         assert all("the prompt was withheld by secrets: it holds a password" in body for body in sent[1:])
         assert_prefix_never_shrinks(house)
+
+
+@every_case
+def test_a_provider_that_refuses_to_go_on(case: Case) -> None:
+    """The person is told of the refusal, the journal of the provider's answer, and the turn ended for the client."""
+    down = Failure(429, "slow down")
+    html = RawBody(b"<h1>no</h1>", status=500)
+    for answer, told in ((down, "429 application/json: slow down"), (html, "500 text/html")):
+        with case.house([Reply(Text("One."), ToolUse("Bash", RM)), answer], no_rm) as house:
+            said = case.talker(house).says("go")
+
+            assert LINE in said.text
+            (line,) = [record for record in house.journal.records if record.outcome == "told"]
+            assert line.step == "failed"
+            assert line.reason == f"the model is not told of a refusal: the upstream answered {told}"
+            (end,) = [point for point in house.policy.points if isinstance(point, TurnEnd)]
+            assert end.stop_reason in ("end_turn", "stop", "STOP")
