@@ -433,7 +433,7 @@ def test_a_stream_that_fails_is_no_reply() -> None:
 )
 def test_calls_that_no_history_can_hold_have_no_entry(delta: dict[str, Any]) -> None:
     """They are told to the person, streamed and not."""
-    judge = judging(frozenset({"Bash", "new"}))
+    judge = judging(frozenset({"Bash", "unknown:new"}))
     whole = {"choices": [{"index": 0, "message": {"role": "assistant", **delta}, "finish_reason": "stop"}]}
     (streamed,) = drive_stream(CODEC, [chunk(delta, "stop"), DONE], judge).over
     (told_whole,) = drive_reply(CODEC, json.dumps(whole).encode(), judge).over

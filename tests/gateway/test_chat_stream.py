@@ -201,7 +201,7 @@ def test_a_call_of_an_unknown_kind_is_a_problem() -> None:
         [chunk({"tool_calls": [{"index": 0, "id": "x", "type": "new"}]}), chunk(None, "tool_calls"), DONE]
     ).asked
 
-    assert (asked[0].name, asked[0].problem) == ("new", "a call of a kind that cannot be read")
+    assert (asked[0].name, asked[0].problem) == ("unknown:new", "a call of the kind 'new', which interpose cannot read")
 
 
 def test_indexes_that_are_missing_or_collide() -> None:
@@ -294,7 +294,7 @@ def test_calls_in_no_list_are_judged_too() -> None:
     """Whatever stands where calls stand is asked about."""
     single = {"tool_calls": {"index": 0, "id": "b", "function": {"name": "Bash", "arguments": "{}"}}}
     for delta in (single, {"tool_calls": ["odd"]}):
-        driven = run([chunk(delta), chunk(None, "tool_calls"), DONE], "Bash", "")
+        driven = run([chunk(delta), chunk(None, "tool_calls"), DONE], "Bash", "unknown:")
 
         assert len(driven.asked) == 1
         assert finishes(driven.body) == [(0, "stop")]

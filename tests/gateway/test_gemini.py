@@ -100,7 +100,8 @@ def test_what_runs_at_the_provider_passes(part: dict[str, Any]) -> None:
         ({"functionCall": {"name": "Bash", "args": [1]}}, "not an object"),
         ({"functionCall": "Bash"}, "no object"),
         ({**call(), **call(key="function_call")}, "twice"),
-        ({"functionCall": {"name": "Bash", "partialArgs": [{"jsonPath": "$.x"}], "willContinue": True}}, "in pieces"),
+        ({"functionCall": {"name": "Bash", "partialArgs": [{"jsonPath": "$.x"}]}}, "pieces"),
+        ({"functionCall": {"name": "", "args": {"command": "ls"}}}, "names no tool"),
     ],
 )
 def test_calls_that_cannot_be_read_are_problems(part: dict[str, Any], problem: str) -> None:

@@ -96,7 +96,7 @@ def test_the_older_function_call_and_several_choices() -> None:
 def test_calls_in_no_list_are_judged_too(calls: Any) -> None:
     """Whatever stands where calls stand is asked about; allowed, it stays."""
     raw = spaced({"choices": [{"message": {"content": None, "tool_calls": calls}, "finish_reason": "tool_calls"}]})
-    (refused,) = json.loads(drive_reply(C, raw, judge_by(("Bash", ""))).body)["choices"]
+    (refused,) = json.loads(drive_reply(C, raw, judge_by(("Bash", "unknown:"))).body)["choices"]
 
     assert drive_reply(C, raw, judge_by()).body is raw
     assert "tool_calls" not in refused["message"]

@@ -156,7 +156,7 @@ def test_what_comes_behind_a_judged_call_of_the_same_item_is_left_out() -> None:
     make = Events()
     frames = make.call(0)
     late = make("function_call_arguments.delta", output_index=0, item_id="fc_0", delta="x")
-    again = make.call(0, '{"again": 1}')
+    again = make.call(0, '{"again": 1}', call_id="c9")
 
     assert run([*frames, late]).body == b"".join(frames)
     assert [call.arguments for call in run([*frames, *again]).asked] == [{}, {"again": 1}]

@@ -7,6 +7,7 @@ from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall
+from interpose.gateway.proposed import unknown_call, with_name
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
 
@@ -34,8 +35,10 @@ def read_call(entry: JsonObject) -> ProposedCall:
     if isinstance(function, dict):
         return _named(call_id, function)
     if isinstance(custom, dict):
-        return ProposedCall(call_id, str(custom.get("name") or ""), {"input": custom.get("input")})
-    return ProposedCall(call_id, str(entry.get("type") or ""), {}, "a call of a kind that cannot be read")
+        named = ProposedCall(call_id, str(custom.get("name") or ""), {"input": custom.get("input")})
+        return with_name(named, "custom")
+    kind = entry.get("type")
+    return unknown_call(call_id, kind, f"a call of the kind {kind!r}, which interpose cannot read")
 
 
 def read_legacy_call(function: JsonObject) -> ProposedCall:
@@ -74,4 +77,4 @@ def _named(call_id: str, function: JsonObject) -> ProposedCall:
         given = ""
     text = given if isinstance(given, str) else write_json(given)  # some servers send the object itself
     arguments, problem = read_arguments(text)
-    return ProposedCall(call_id, name, arguments or {}, problem)
+    return with_name(ProposedCall(call_id, name, arguments or {}, problem), "function")

@@ -20,6 +20,7 @@ from interpose.gateway.chat.calls import (
     with_arguments,
 )
 from interpose.gateway.marks import GAP, told
+from interpose.gateway.proposed import CallIds
 from interpose.gateway.wording import refused_line
 from interpose.wire.strictjson import join_pieces
 
@@ -58,6 +59,10 @@ class PartialCall:
         entry = self.complete()
         return read_legacy_call(entry["function"]) if self.is_legacy else read_call(entry)
 
+    def named_by(self, ids: CallIds) -> ProposedCall:
+        """As `proposed`, with an id that no other call of its choice has; the older form has none."""
+        return ids.own(self.proposed(), "" if self.is_legacy else None)
+
     def refused(self, call: ProposedCall, line: str, place: int) -> RefusedCall:
         """The call as it was refused, `place` among those of its message; the older form has no id to answer."""
         return RefusedCall(call, line, None if self.is_legacy else history_entry(self.complete(), call, place))
@@ -89,6 +94,7 @@ class Choice:
     """Whether a text came when the choice was finished or a call had been refused."""
     stop_reason: Json = None
     closed: set[Json] = field(default_factory=set)
+    ids: CallIds = field(default_factory=CallIds)
     released: int = 0
     refused: int = 0
 

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.bodies import object_of
-from interpose.gateway.chat.calls import LEGACY
+from interpose.gateway.chat.calls import LEGACY, entries_of
 from interpose.gateway.marks import GAP, told
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, SseReader, split
@@ -130,6 +130,19 @@ def is_plain(raw: bytes) -> bool:
     return goes_on and (raw[-3:-2] == b"}" or raw.find(DONE, -_END_BYTES) < 0)
 
 
+def told_as_deltas(event: SseEvent, chunk: JsonObject) -> tuple[SseEvent, JsonObject]:
+    """The chunk with calls only where they belong; the same where they are.
+
+    Some servers put a whole message into a chunk, and some clients run the calls in it.
+    """
+    given = chunk.get("choices")
+    choices = given if isinstance(given, list) else []
+    if not any(isinstance(said, dict) and _has_calls(said.get("message")) for said in choices):
+        return event, chunk
+    fresh = {**chunk, "choices": [_as_delta(said) for said in choices]}
+    return event.with_data(write_json(fresh)), fresh
+
+
 def finishes_in(raw: bytes) -> int:
     """How many finishes a reply seems to have, those that left unnoticed among them."""
     return len(_FINISH_MARK.findall(raw))
@@ -148,7 +161,7 @@ def is_done(data: bytes | None) -> bool:
 def proposes(said: Json) -> bool:
     """Whether a choice has a piece of a call."""
     delta = said.get("delta") if isinstance(said, dict) else None
-    return isinstance(delta, dict) and (bool(delta.get("tool_calls")) or isinstance(delta.get(LEGACY), dict))
+    return _has_calls(delta)
 
 
 def is_finish(said: Json) -> bool:
@@ -182,6 +195,21 @@ def finished_as_stop(event: SseEvent) -> SseEvent:
     if not ends_in_call(said):
         return event
     return event.with_data(write_json({**chunk, "choices": [{**said, "finish_reason": "stop"}]}))
+
+
+def _has_calls(said: Json) -> bool:
+    return isinstance(said, dict) and (bool(said.get("tool_calls")) or isinstance(said.get(LEGACY), dict))
+
+
+def _as_delta(said: Json) -> Json:
+    message = said.get("message") if isinstance(said, dict) else None
+    if not isinstance(message, dict) or not _has_calls(message):
+        return said
+    rest = {key: value for key, value in said.items() if key != "message"}
+    delta = said.get("delta")
+    calls = [{"index": place, **entry} for place, entry in enumerate(entries_of(message.get("tool_calls")))]
+    told = {**message, "tool_calls": calls} if calls else message
+    return {**rest, "delta": {**told, **(delta if isinstance(delta, dict) else {})}}
 
 
 def _without_role(said: Json) -> Json:

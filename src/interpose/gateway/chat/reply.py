@@ -24,6 +24,7 @@ from interpose.gateway.chat.calls import (
 from interpose.gateway.chat.chunks import CALL_REASONS, NATURAL, with_spent
 from interpose.gateway.chat.history import joined
 from interpose.gateway.marks import GAP
+from interpose.gateway.proposed import CallIds
 from interpose.gateway.wholes import WholeReply
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
@@ -94,8 +95,9 @@ class ChatReply(WholeReply):
         """The calls that may run; the same list when nothing was changed."""
         unchanged = True
         kept: list[Json] = []
+        ids = CallIds()
         for place, entry in enumerate(entries_of(calls)):
-            call = read_call(entry)
+            call = ids.own(read_call(entry))
             verdict = answered((yield call))
             unchanged = unchanged and verdict.allowed and verdict.arguments is None
             if not verdict.allowed:

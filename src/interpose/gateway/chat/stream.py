@@ -37,6 +37,7 @@ from interpose.gateway.chat.chunks import (
     is_plain,
     proposes,
     tells_error,
+    told_as_deltas,
     with_delta,
 )
 from interpose.gateway.faults import error_event
@@ -124,6 +125,7 @@ class ChatStream(EventStream):
             if carried is None:
                 return
             event = carried
+        event, chunk = told_as_deltas(event, chunk)
         choices = chunk.get("choices")
         if not isinstance(choices, list) or not choices:
             if chunk.get("error"):
@@ -226,7 +228,7 @@ class ChatStream(EventStream):
     def _settle(self, choice: Choice, finish: SseEvent | None, out: Out, exact: bytes | None = None) -> Steps:
         """Lets the calls go that may run, and the finish with them; where none is left it is the caller's."""
         calls = choice.take()
-        proposed = [call.proposed() for call in calls]
+        proposed = [call.named_by(choice.ids) for call in calls]
         verdicts: list[Verdict] = []
         for call in proposed:
             yield from left(out)

@@ -3,13 +3,13 @@
 Knows: what a chunk says of the reply. Does not know: events, arrays, sockets, why a call is refused.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import TypeAlias
 
 import msgspec
 
 from interpose.contracts.json import Json, JsonObject
-from interpose.gateway.api import Answer, ProposedCall, RoundOver, Unreadable
+from interpose.gateway.api import Answer, Dropped, ProposedCall, RoundOver, Unreadable
 from interpose.gateway.bodies import RawObject, open_body, read_in_one_way
 from interpose.gateway.gemini.candidates import Candidates, judged_chunk
 from interpose.gateway.gemini.earlier import Earlier, without_end
@@ -78,7 +78,8 @@ class Chunks:
             return None
         yield from read_in_one_way(data, out, arguments="args")
         chunk = _decoded(data)
-        is_plain = self._is_idle and chunk is not None and _is_plain(chunk)
+        is_holding = self._candidates.is_holding
+        is_plain = self._is_idle and not is_holding and chunk is not None and _is_plain(chunk)
         fields = None if is_plain else fields_of(data)
         if chunk is not None:
             self._note(chunk, is_plain=is_plain)
@@ -87,6 +88,10 @@ class Chunks:
         changed = None if fields is None else (yield from self._judged(fields, out))
         self._is_idle = not self.is_ending and self._earlier is None and not self._candidates.is_parting
         return changed
+
+    def dropped(self, reason: str) -> Iterator[Dropped]:
+        """Lets go of the calls that will never be complete."""
+        return self._candidates.dropped(reason)
 
     def over(self, raw: bytes) -> RoundOver:
         """The end of the model's reply; `raw` is all of it."""

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from interpose.catalog.names import UNKNOWN_PREFIX
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.bodies import RawObject, open_object, value_of
+from interpose.gateway.proposed import unknown_call, with_name
 from interpose.kernel.canonical import canonical_hash
 from interpose.kernel.ids import derived_id
 from interpose.wire.jsonbytes import write_json
@@ -77,21 +77,27 @@ def read_call(fields: RawObject, ordinal: int) -> ProposedCall:
     raw = next((fields[name] for name in CALL if name in _telling(fields)), None)
     if raw is None:
         name = _telling(fields)[0]
-        return ProposedCall(
-            "", f"{UNKNOWN_PREFIX}{name}", {}, f"a part of the kind {name!r}, which interpose cannot read"
-        )
+        return unknown_call("", name, f"a part of the kind {name!r}, which interpose cannot read")
 
     call = value_of(raw)
     if not isinstance(call, dict) or all(name in fields for name in CALL):
-        return ProposedCall("", f"{UNKNOWN_PREFIX}{CALL[0]}", {}, "a call that is no object, or is there twice")
+        return unknown_call("", CALL[0], "a call that is no object, or is there twice")
     name = str(call.get("name") or "")
     call_id = call_id_of(call, value_of(member(fields, SIGNATURE)), ordinal)
     if any(call.get(piece) for piece in _PIECES):
-        return ProposedCall(call_id, name, {}, "the arguments come in pieces, which interpose cannot read")
+        pieces = ProposedCall(call_id, name, {}, "the arguments come in pieces, which interpose cannot read")
+        return with_name(pieces, CALL[0])
     arguments, problem = read_arguments(bytes(open_object(raw).get("args") or b""))
     if arguments is None and call.get("args") is None:
         arguments, problem = {}, None
-    return ProposedCall(call_id, name, arguments or {}, problem)
+    return with_name(ProposedCall(call_id, name, arguments or {}, problem), CALL[0])
+
+
+def own_id(fields: RawObject) -> str:
+    """The id that the provider gave the call of this part; "" for none."""
+    call = value_of(next((fields[name] for name in CALL if name in _telling(fields)), None))
+    given = call.get("id") if isinstance(call, dict) else None
+    return given if isinstance(given, str) else ""
 
 
 def call_id_of(call: JsonObject, signature: Json, ordinal: int) -> str:

@@ -39,7 +39,7 @@ class GeminiReply(WholeReply):
 
     def _judged_body(self, body: bytes) -> Steps:
         top = open_body(body, arguments="args")
-        changed = yield from judged_chunk(top, self._candidates)
+        changed = yield from judged_chunk(top, self._candidates, is_whole=True)
         judged = top if changed is None else changed
         if items_of(top):
             answer = yield self._candidates.over(body, _reason(top))

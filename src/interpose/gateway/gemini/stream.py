@@ -56,6 +56,9 @@ class _Events(EventStream):
     def finish(self, fault: str | None = None) -> Steps:
         out: Out = []
         yield from self._take_last(fault, out)
+        lost = list(self._chunks.dropped(fault or CUT_SHORT))
+        yield from lost
+        fault = fault or (CUT_SHORT if lost else None)
         if fault is None and not self._chunks.is_broken and (yield from self._goes_on(out)):
             return
         out += [event.raw for event in self._tail]
@@ -123,6 +126,7 @@ class _Array:
         """An item that is not complete is nothing to anybody who reads arrays, and is left out."""
         self._reader.finish()
         out: Out = []
+        yield from self._chunks.dropped(fault or CUT_SHORT)
         is_whole = self._reader.is_over or (fault is None and self._chunks.is_over)
         may_go_on = is_whole and fault is None and not self._chunks.is_broken
         if may_go_on and (yield from self._goes_on(out)):

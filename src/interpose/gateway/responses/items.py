@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from interpose.catalog.names import UNKNOWN_PREFIX
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall, Unreadable
 from interpose.gateway.bodies import RawObject, open_object, value_of
+from interpose.gateway.proposed import unknown_call, with_name
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
 
@@ -107,8 +107,7 @@ def read_call(raw: msgspec.Raw) -> ProposedCall:
             action = {key: item[key] for key in ("action", "actions") if key in item}
             return ProposedCall(call_id, "computer", action)
         case kind:
-            name = f"{UNKNOWN_PREFIX}{kind if isinstance(kind, str) else ''}"
-            return ProposedCall(call_id, name, {}, f"an output item of the type {kind!r}, which interpose cannot read")
+            return unknown_call(call_id, kind, f"an output item of the type {kind!r}, which interpose cannot read")
 
 
 def with_arguments(raw: msgspec.Raw, arguments: JsonObject) -> msgspec.Raw | None:
@@ -169,7 +168,8 @@ def _function(call_id: str, item: JsonObject) -> ProposedCall:
     given = item.get("arguments")
     text = given if isinstance(given, str) else "" if given is None else write_json(given)
     arguments, problem = read_arguments(text)
-    return ProposedCall(call_id, qualified(item.get("namespace"), item.get("name")), arguments or {}, problem)
+    name = qualified(item.get("namespace"), item.get("name")) if item.get("name") else ""
+    return with_name(ProposedCall(call_id, name, arguments or {}, problem), "function_call")
 
 
 def _custom(call_id: str, item: JsonObject) -> ProposedCall:
@@ -178,7 +178,7 @@ def _custom(call_id: str, item: JsonObject) -> ProposedCall:
         return ProposedCall(call_id, name, {}, "the input of a freeform tool is not a text")
     if name == CODE_MODE:
         return ProposedCall(call_id, name, {}, PROGRAM)
-    return ProposedCall(call_id, name, {"input": text})
+    return with_name(ProposedCall(call_id, name, {"input": text}), "custom_tool_call")
 
 
 def _local_shell(call_id: str, fields: RawObject) -> ProposedCall:

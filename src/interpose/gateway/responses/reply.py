@@ -13,6 +13,7 @@ from interpose.contracts.json import Json
 from interpose.contracts.verdict import Refusal
 from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Steps, answered
 from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, value_of
+from interpose.gateway.proposed import CallIds
 from interpose.gateway.responses.answers import entry_of
 from interpose.gateway.responses.items import is_call, read_call, told_message, with_arguments
 from interpose.gateway.responses.response import message
@@ -29,7 +30,7 @@ _UNFINISHED = ("queued", "in_progress")
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of one call. `item` is what leaves in its place, None for nothing at all."""
+    """What became of one call, as it was read. `item` is what leaves in its place, None for nothing at all."""
 
     call: ProposedCall
     item: msgspec.Raw | None
@@ -50,6 +51,7 @@ class Tally:
     last: int = -1
     released: int = 0
     lost: int = 0
+    ids: CallIds = field(default_factory=CallIds)
     _refused: list[tuple[int, RefusedCall]] = field(default_factory=list)
 
     def note(self, place: Json) -> None:
@@ -171,7 +173,7 @@ def judged_response(
         known = settled.get(identity(value_of(raw)))
         call = read_call(raw)
         if known is None or (known.outcome != "gone" and known.call != call):
-            known = yield from asked(raw, call)
+            known = yield from asked(raw, call, tally.ids if known is None else CallIds())
             tally.add(place, known)
         item = raw if known.outcome == "released" else known.item
         if item is not None:
@@ -181,18 +183,19 @@ def judged_response(
     return {**response, "output": msgspec.Raw(write_json(judged))}
 
 
-def asked(raw: msgspec.Raw, call: ProposedCall) -> Asking:
-    """Asks for one call; what becomes of it."""
+def asked(raw: msgspec.Raw, read: ProposedCall, ids: CallIds) -> Asking:
+    """Asks for one call; what becomes of it. `ids` are those of the calls of its reply."""
+    call = ids.own(read)
     verdict = answered((yield call))
     if not verdict.allowed:
-        return _refused(raw, call, refused_line(call.name, verdict))
+        return _refused(raw, read, call, refused_line(call.name, verdict))
     if verdict.arguments is None:
-        return Settled(call, raw, "released")
+        return Settled(read, raw, "released")
     rewritten = with_arguments(raw, verdict.arguments)
     if rewritten is not None:
-        return Settled(call, rewritten, "rewritten")
+        return Settled(read, rewritten, "rewritten")
     refusal = Refusal("interpose", "it was to be changed, and a call of this kind cannot be")
-    return _refused(raw, call, refusal_line(call.name, refusal))
+    return _refused(raw, read, call, refusal_line(call.name, refusal))
 
 
 def identity(item: Json) -> Identity:
@@ -208,10 +211,10 @@ def has_items(response: RawObject) -> bool:
     return output is not None and bytes(output).startswith(b"[")
 
 
-def _refused(raw: msgspec.Raw, call: ProposedCall, line: str) -> Settled:
+def _refused(raw: msgspec.Raw, read: ProposedCall, call: ProposedCall, line: str) -> Settled:
     told = told_message(raw, line)
     refused = RefusedCall(call, line, entry_of(raw, call), told["id"])
-    return Settled(call, msgspec.Raw(write_json(told)), "gone", refused)
+    return Settled(read, msgspec.Raw(write_json(told)), "gone", refused)
 
 
 def _items(response: RawObject) -> list[msgspec.Raw]:

@@ -185,7 +185,7 @@ class ResponsesStream(EventStream):
         raw = _fields(event)["item"]
         self._shape = _shape_of(event)
         held.add(event.raw, {name: value for name, value in data.items() if name == "sequence_number"})
-        settled = yield from asked(raw, held.call(raw))
+        settled = yield from asked(raw, held.call(raw), self._tally.ids)
         self._settle(data["item"], settled)
         self._tally.add(held.index, settled)
         match settled.outcome:
