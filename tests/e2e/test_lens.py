@@ -6,14 +6,17 @@ counts how much of each prompt it knows. What the gateway changed must be there 
 
 import json
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Refusal, Reminder, ToolChoice, Verdict
 from interpose.testing.fakes import allow, refuse
-from interpose.testing.upstream import Reply, Step, Text, Thinking, ToolUse
+from interpose.testing.upstream import Failure, RawBody, Reply, Step, Text, Thinking, ToolUse
 from tests.e2e.apis import Case, every_case
 from tests.e2e.house import House
-from tests.e2e.talkers import Anthropic
+from tests.e2e.talkers import APIS, Anthropic
 
 RM = {"command": "rm -rf build"}
 LINE = "[interpose] Bash was refused by no-rm: not recursively"
@@ -335,3 +338,76 @@ def test_a_refused_prompt_never_reaches_the_model(case: Case) -> None:
         assert all("hunter2" not in body for body in sent)
         assert all("the prompt was withheld by secrets: it holds a password" in body for body in sent[1:])
         assert_prefix_never_shrinks(house)
+
+
+@every_case
+def test_a_provider_that_refuses_to_go_on(case: Case) -> None:
+    """The person is told of the refusal, the journal of the provider's answer, and the turn ended for the client."""
+    down = Failure(429, "slow down")
+    html = RawBody(b"<h1>no</h1>", status=500)
+    for answer, told in ((down, "429 application/json: slow down"), (html, "500 text/html")):
+        with case.house([Reply(Text("One."), ToolUse("Bash", RM)), answer], no_rm) as house:
+            said = case.talker(house).says("go")
+
+            assert LINE in said.text
+            (line,) = [record for record in house.journal.records if record.outcome == "told"]
+            assert line.step == "failed"
+            assert line.reason == f"the model is not told of a refusal: the upstream answered {told}"
+            (end,) = [point for point in house.policy.points if isinstance(point, TurnEnd)]
+            assert end.stop_reason in ("end_turn", "stop", "STOP")
+
+
+FORCED: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
+    "anthropic": [
+        ({"tool_choice": {"type": "any"}}, {"tool_choice": {"type": "auto"}}),
+        (
+            {"tool_choice": {"type": "tool", "name": "Bash", "disable_parallel_tool_use": True}},
+            {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
+        ),
+        ({"tool_choice": {"type": "auto"}}, {"tool_choice": {"type": "auto"}}),
+    ],
+    "chat": [
+        ({"tool_choice": "required"}, {"tool_choice": "auto"}),
+        ({"tool_choice": {"type": "function", "function": {"name": "Bash"}}}, {"tool_choice": "auto"}),
+        (
+            {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": []}}},
+            {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}},
+        ),
+    ],
+    "responses": [
+        ({"tool_choice": "required"}, {"tool_choice": "auto"}),
+        ({"tool_choice": {"type": "function", "name": "Bash"}}, {"tool_choice": "auto"}),
+        (
+            {"tool_choice": {"type": "allowed_tools", "mode": "required", "tools": []}},
+            {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}},
+        ),
+        (
+            {"tool_choice": {"type": "allowed_tools", "mode": "auto"}},
+            {"tool_choice": {"type": "allowed_tools", "mode": "auto"}},
+        ),
+    ],
+    "gemini": [
+        (
+            {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["Bash"]}, "x": 1}},
+            {"toolConfig": {"functionCallingConfig": {"mode": "AUTO"}, "x": 1}},
+        ),
+        (
+            {"tool_config": {"function_calling_config": {"mode": "NONE"}}},
+            {"tool_config": {"function_calling_config": {"mode": "NONE"}}},
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize(("api", "asked", "then"), [(api, *pair) for api, pairs in FORCED.items() for pair in pairs])
+def test_a_refused_call_is_not_forced_again(api: str, asked: dict[str, Any], then: dict[str, Any]) -> None:
+    """Within the reply the model may answer in words; the client's next request says again what it wants."""
+    script: list[Step] = [Reply(ToolUse("Bash", RM)), Reply(Text("Then not.")), Reply(Text("Two."))]
+    with House(script, no_rm, on_refusal="continue", strict=False) as house:
+        talker = APIS[api](house.url, stream=True)
+        talker.more = asked
+        talker.says("go")
+        talker.says("on")
+
+        (name,) = asked
+        assert [request.json[name] for request in house.upstream.requests] == [asked[name], then[name], asked[name]]

@@ -346,3 +346,64 @@ def test_a_refused_prompt_is_judged_again_under_another_policy() -> None:
         house.policy.generation = 1
         assert talker.says("hi").text == "Hello."
         assert "withheld" not in histories(house)[-1]
+
+
+COUNTS = {
+    "anthropic": ("/v1/messages/count_tokens", None),
+    "responses": ("/v1/responses/input_tokens", None),
+    "gemini": ("/v1beta/models/m:countTokens", None),
+    "gemini-inner": ("/v1beta/models/m:countTokens", "generateContentRequest"),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_tokens_are_counted_of_the_models_history(name: str) -> None:
+    """With what was withheld left out; nothing is judged for it, and what cannot be read passes as it is."""
+
+    def judge(point: Point) -> Verdict:
+        if isinstance(point, ToolResult):
+            return refuse(point, "a secret", "secrets")
+        return no_rm(point)
+
+    path, inner = COUNTS[name]
+    script: list[Step] = [
+        Reply(Text("One."), ToolUse("Bash", RM)),
+        Reply(ToolUse("Read", {"file_path": "a"})),
+        Reply(Text("Done.")),
+    ]
+    with House(script, judge, on_refusal="continue", strict=False) as house:
+        talker = APIS[name.removesuffix("-inner")](house.url, stream=True)
+        ((call_id, _, _),) = talker.says("go").calls
+        talker.answers({call_id: "hunter2"})
+        points = house.policy.points
+        body = json.dumps({inner: talker.body()} if inner else talker.body()).encode()
+        for sent in (body, b"not json"):
+            house.raw("POST", path, sent, {"x-session-id": "one"})
+
+        told, odd = house.upstream.requests[-2:]
+        assert house.policy.points == points
+        assert odd.body == b"not json"
+        counted = json.dumps(told.json)
+        assert "hunter2" not in counted
+        assert (counted.count(TOLD), LINE in counted) == (1, False)
+        history = {"anthropic": "messages", "responses": "input"}.get(name, "contents")
+        before = house.upstream.requests[-3].json[history]
+        assert (told.json[inner] if inner else told.json)[history][: len(before)] == before
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_count_that_is_too_large_passes_as_it_comes(chunked: bool) -> None:
+    """Nobody needs to judge it, so it is not held in memory either."""
+    big = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x" * 4000}]}).encode()
+    head = b"transfer-encoding: chunked" if chunked else b"content-length: %d" % len(big)
+    sent = b"%x\r\n%s\r\n0\r\n\r\n" % (len(big), big) if chunked else big
+    with House([], no_rm, body_bytes=1000, strict=False) as house:
+        answer = house.wire(
+            b"POST /v1/messages/count_tokens HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n"
+            + head
+            + b"\r\n\r\n"
+            + sent
+        )
+
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert house.upstream.requests[-1].body == big

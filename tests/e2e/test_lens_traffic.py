@@ -199,3 +199,28 @@ def test_a_held_reply_that_breaks_off_is_an_error(api: str) -> None:
         assert status == 200
         assert b"the upstream broke off" in body
         assert b"many words" not in body
+
+
+@every_stream
+def test_what_ends_a_stream_is_never_dropped(case: Case) -> None:
+    """A client would wait for it or fail; the journal says that the cancel did not apply."""
+
+    def judge(point: Point) -> Verdict:
+        if isinstance(point, LlmChunk):
+            return replace(allow(point), outcome="refused", refusal=Refusal("h", "no"))
+        return allow(point)
+
+    with house_of([Reply(Text("Hello."))], judge, wants=["llm.chunk"]) as house:
+        talker = case.talker(house)
+        talker.history.append(talker.spoken("hi"))
+        raw = house.raw("POST", talker.path, json.dumps(talker.body()).encode())[2]
+
+        ends = {
+            "anthropic": [b"message_delta", b"message_stop"],
+            "chat": [b'"finish_reason": "stop"', b"[DONE]"],
+            "responses": [b"response.completed"],
+        }
+        for end in ends.get(case.api, [b"finishReason"]):
+            assert end in raw
+        kept = [record for record in house.journal.records if record.outcome == "not_applicable"]
+        assert {(record.step, record.stage, record.handler) for record in kept} == {("skipped", "llm.chunk", "h")}

@@ -377,6 +377,7 @@ class Codec:
         said: a whole reply in which the model, of this name, says a text and is done.
         final_text: what a whole reply tells the person.
         onward: the next request within one reply of the client's.
+        closes: whether an event of a stream tells that it is over, and must reach the client.
         streams_arrays: whether a streamed reply may also come as one JSON array.
     """
 
@@ -390,6 +391,7 @@ class Codec:
     said: Callable[[str, str | None], JsonObject]
     final_text: Callable[[JsonObject], str]
     onward: GoneOn
+    closes: Callable[[JsonObject], bool]
     streams_arrays: bool = False
 
 

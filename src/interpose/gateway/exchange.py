@@ -15,6 +15,7 @@ from interpose.gateway.asgi import BodyTooSlow, HeaderList, Incoming, Outgoing, 
 from interpose.gateway.blind import hosted_tools
 from interpose.gateway.bodies import model_of
 from interpose.gateway.conversations import Begun, Place
+from interpose.gateway.counting import Counted, read_count
 from interpose.gateway.credentials import with_key
 from interpose.gateway.encodings import UndecodableError, decoded
 from interpose.gateway.identity import identity_of, unnamed
@@ -51,7 +52,8 @@ class Exchange:
     async def run(self) -> None:
         """Answers the visit and journals it; never raises for what client, policy or upstream do."""
         started = self.parts.clock.monotonic()
-        story = self._judged if self.visit.route.kind == "judged" else self._passed
+        stories = {"judged": self._judged, "counted": self._counted}
+        story = stories.get(self.visit.route.kind, self._passed)
         outcome = "cancelled"
         try:
             outcome = "" if await unless_gone(self.incoming, story()) else "client_gone"
@@ -91,8 +93,45 @@ class Exchange:
                 return
         else:
             body = self.incoming.chunks()
+        await self._forwarded(body, passed_on(self.visit.headers.raw))
+
+    async def _counted(self) -> None:
+        """Tokens are counted of the history that the model would be sent; nothing is judged for it, nothing kept."""
+        declared = self.visit.headers.get(b"content-length") or ""
+        if not declared.isdigit() or int(declared) > self.parts.settings.body_bytes:
+            await self._passed()
+            return
+        raw = await self._body()
+        if raw is None:
+            return
+        counted = await self._read_count(raw)
+        if counted is None:
+            await self._forwarded(raw, passed_on(self.visit.headers.raw))
+            return
+        await self._find_session(counted.request)
+        visit = self.visit
+        ledger = await self.parts.ledger.session(visit.workspace or "", visit.session)
+        body = counted.rewritten(ledger)
+        if body is counted.body:
+            await self._forwarded(raw, passed_on(visit.headers.raw))
+            return
+        await self._forwarded(body, passed_on(visit.headers.raw, drop=(b"content-length", b"content-encoding")))
+
+    async def _read_count(self, raw: bytes) -> Counted | None:
+        limit = self.parts.settings.body_bytes
+
+        def read() -> Counted | None:
+            return read_count(self._codec, decoded(raw, self._encoding, limit))
+
+        try:
+            return await asyncio.to_thread(read) if self._encoding or len(raw) > THREAD_BYTES else read()
+        except UndecodableError:
+            return None
+
+    async def _forwarded(self, body: bytes | AsyncIterator[bytes] | None, headers: HeaderList) -> None:
+        """Asks the upstream and sends its answer on, whatever either is."""
         target = self._target(model_of(body) if isinstance(body, bytes) else None)
-        question = await self._question(target, body, passed_on(self.visit.headers.raw))
+        question = await self._question(target, body, headers)
         if question is None:
             return
         async with self.parts.upstream.ask(question) as reply:
@@ -106,7 +145,7 @@ class Exchange:
     async def _may_pass(self) -> bool:
         """Journals what passes unjudged, or refuses it."""
         kind = self.visit.route.kind
-        if kind != "plain" and self.parts.settings.unjudged_paths == "refuse":
+        if kind == "unknown" and self.parts.settings.unjudged_paths == "refuse":
             path = self.visit.raw_path.decode("latin-1")
             message = f"interpose does not judge {path} and refuses what it does not judge (gateway.unjudged_paths)"
             await self._teller.fail(403, message, outcome="refused", closes=True)
@@ -229,8 +268,7 @@ class Exchange:
 
     async def _read(self, raw: bytes) -> RequestView | None:
         """The request, decompressed and read; None when the client has been told why it cannot be."""
-        lines = [value.decode("latin-1") for name, value in self.visit.headers.raw if name == b"content-encoding"]
-        encoding = ",".join(lines)
+        encoding = self._encoding
         limit = self.parts.settings.body_bytes
 
         def read() -> RequestView:
@@ -243,6 +281,11 @@ class Exchange:
         except Unreadable as error:
             await self._teller.fail(400, f"interpose cannot read this request: {error}")
         return None
+
+    @property
+    def _encoding(self) -> str:
+        lines = [value.decode("latin-1") for name, value in self.visit.headers.raw if name == b"content-encoding"]
+        return ",".join(lines)
 
     async def _find_session(self, request: RequestView) -> None:
         """Where no header names the session its metadata do, else what it goes on from, else what was said first."""

@@ -142,6 +142,18 @@ class Judging:
             reason=refusal.reason,
         )
 
+    def kept(self, verdict: Verdict) -> None:
+        """Journals that an event cannot be dropped, since it tells that the reply is over."""
+        refusal = verdict.refusal or Refusal("", "")
+        self._record(
+            "skipped",
+            verdict.action,
+            stage=verdict.stage,
+            outcome="not_applicable",
+            handler=refusal.handler,
+            reason=f"an event that ends the reply can be changed, not dropped: {refusal.reason}",
+        )
+
     def dropped(self, dropped: Dropped) -> None:
         """Journals that a held call never reaches the client."""
         call = ProposedCall(dropped.call_id, dropped.name, {})

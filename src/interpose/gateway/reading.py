@@ -91,3 +91,17 @@ class ReadRequest(ABC):
             return Rewritten(self.body)
         entries = msgspec.Raw(write_json([msgspec.Raw(entry) for entry in history]))
         return Rewritten(write_json({**self._top, key: entries, **choice}), choice_applied=bool(choice))
+
+
+def let_go(choice: msgspec.Raw) -> msgspec.Raw:
+    """An OpenAI tool choice without its force: a call that was refused must not be asked for again."""
+    match value_of(choice):
+        case {"type": "allowed_tools", "allowed_tools": {"mode": "required", **inner}, **others}:
+            freed: Json = {"type": "allowed_tools", **others, "allowed_tools": {**inner, "mode": "auto"}}
+        case {"type": "allowed_tools", "mode": "required", **others}:
+            freed = {"type": "allowed_tools", **others, "mode": "auto"}
+        case "none" | "auto" | None | {"type": "allowed_tools"}:
+            return choice
+        case _:
+            freed = "auto"
+    return msgspec.Raw(write_json(freed))

@@ -9,8 +9,10 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from interpose.contracts.journal import Step
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Codec, Mark, Onward, RefusedCall, RequestView, Resumed, RoundOver
+from interpose.gateway.bodies import object_of
 from interpose.gateway.judging import Judging
 from interpose.gateway.marks import ITEMS, TOLD_ITEMS
 from interpose.gateway.settings import OnRefusal
@@ -26,12 +28,25 @@ ROUNDS_MAX = 3
 _ENDS: Mapping[str, str] = {"completed": "stop"}
 """Words of an API that say more plainly in another's what they mean."""
 
+_CALLED: Mapping[str, str] = {"tool_use": "end_turn", "tool_calls": "stop", "function_call": "stop"}
+"""Why a reply ends for the client whose calls were all refused."""
+
+_FAULT_CHARS = 300
 _CONVERSATION = b'"conv_'
 """What a reply in a conversation that the provider keeps under an id of its own has."""
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
 _ID_BYTES = 64 * 1024
 """A response's own id is its first; it stands near the beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stopped:
+    """Why the model is not asked again; `step` says in the journal whether it could not be, or failed."""
+
+    reason: str
+    step: Step = "skipped"
+
 
 AskAgain = Callable[[bytes], Awaitable[UpstreamReply | UpstreamDown]]
 
@@ -101,9 +116,10 @@ class Rounds:
         """Whether the refusals were told to the model, which goes on; if not, they were told to the person."""
         if self.on_refusal == "tell":
             return False
-        why_not = self._why_not(step) or await self._asked_again(step, _answers(step.refused), None)
-        if why_not is not None:
-            self.teller.record("skipped", outcome="told", reason=f"the model is not told of a refusal: {why_not}")
+        stopped = self._why_not(step) or await self._asked_again(step, _answers(step.refused), None)
+        if stopped is not None:
+            reason = f"the model is not told of a refusal: {stopped.reason}"
+            self.teller.record(stopped.step, outcome="told", reason=reason)
             return False
         self._remember(step, goes_on=True)
         return True
@@ -112,15 +128,16 @@ class Rounds:
         """The turn is over, unless a handler carries it onward, once."""
         if self.judging.is_aside or not self.judging.policy.wants("turn.end"):
             return None
-        nudge = await self.judging.turn_end(self._text(step), _ENDS.get(step.stop_reason or "", step.stop_reason))
+        nudge = await self.judging.turn_end(self._text(step), _end_of(step))
         if nudge is None or self._nudged:
             return None
         self._nudged = True
         if step.refused or not self.request.tool_names():
             return None
-        why_not = self._why_not(step) or await self._asked_again(step, (), reminded(nudge))
-        if why_not is not None:
-            self.teller.record("skipped", outcome="not_applicable", reason=f"the turn cannot go on here: {why_not}")
+        stopped = self._why_not(step) or await self._asked_again(step, (), reminded(nudge))
+        if stopped is not None:
+            reason = f"the turn cannot go on here: {stopped.reason}"
+            self.teller.record(stopped.step, outcome="not_applicable", reason=reason)
             return None
         line = nudge_line(nudge)
         note_id = random_id("msg_", 20) if self.codec.api == "responses" else ""
@@ -129,28 +146,29 @@ class Rounds:
         self._keep(line, Mark(None, reminded(nudge), ends_round=True), note_id)
         return Onward(line, note_id)
 
-    def _why_not(self, step: RoundOver) -> str | None:
+    def _why_not(self, step: RoundOver) -> _Stopped | None:
         if self._left <= 0:
-            return f"it was asked {ROUNDS_MAX} times within this reply"
+            return _Stopped(f"it was asked {ROUNDS_MAX} times within this reply")
         if not step.is_natural:
-            return f"it did not stop by itself ({step.stop_reason or 'no reason given'}), or said more behind the call"
+            end = step.stop_reason or "no reason given"
+            return _Stopped(f"it did not stop by itself ({end}), or said more behind the call")
         if any(refused.entry is None for refused in step.refused):
-            return "its history cannot hold a call that cannot be read"
+            return _Stopped("its history cannot hold a call that cannot be read")
         return None
 
     async def _asked_again(
         self, step: RoundOver, answers: Sequence[tuple[RefusedCall, str]], nudge: str | None
-    ) -> str | None:
+    ) -> _Stopped | None:
         """Why there is no next reply; None when there is, in `reply`."""
         said = self._whole(step)
         body = self.codec.onward(self.sent, said, answers, nudge) if said is not None else None
         if body is None:
-            return "no history can be made of it that the provider takes"
+            return _Stopped("no history can be made of it that the provider takes")
         reply = await self.ask(body)
         if isinstance(reply, UpstreamDown):
-            return f"the upstream does not answer: {reply.reason}"
+            return _Stopped(f"the upstream does not answer: {reply.reason}", "failed")
         if not 200 <= reply.status < 300 or not reply.is_readable or reply.content_type != self.content_type:
-            return f"the upstream answered {reply.status} {reply.content_type}"
+            return _Stopped(f"the upstream answered {reply.status} {reply.content_type}{await _fault(reply)}", "failed")
         self._left -= 1
         self.sent = body
         self.reply = reply
@@ -201,6 +219,20 @@ class Rounds:
         if self.is_streamed:
             return self.codec.spoken(step.raw)
         return self.codec.final_text(self._whole(step) or {})
+
+
+def _end_of(step: RoundOver) -> str | None:
+    """The API's word for why the reply ends, as the client is told it."""
+    end = step.stop_reason or ""
+    return _ENDS.get(end) or (_CALLED.get(end) if step.refused else None) or step.stop_reason
+
+
+async def _fault(reply: UpstreamReply) -> str:
+    """What the upstream says is wrong, as far as it says so in a first piece that can be read."""
+    first = await anext(reply.chunks(), b"") if reply.is_readable else b""
+    error = object_of(first if isinstance(first, bytes) else None).get("error")
+    message = error.get("message") if isinstance(error, dict) else error
+    return f": {message[:_FAULT_CHARS]}" if isinstance(message, str) and message else ""
 
 
 def _answers(refused: Sequence[RefusedCall]) -> list[tuple[RefusedCall, str]]:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from interpose.gateway.api import ApiName
 
-Kind: TypeAlias = Literal["judged", "plain", "unknown"]
+Kind: TypeAlias = Literal["judged", "counted", "plain", "unknown"]
 
 SESSION_HEADERS = (b"x-interpose-session", b"x-claude-code-session-id", b"session-id", b"thread-id", b"x-session-id")
 """Headers that name a session, the most telling first."""
@@ -25,7 +25,9 @@ _JUDGED: tuple[tuple[re.Pattern[str], ApiName], ...] = (
 )
 """The ends of the judged paths, in lower case."""
 
-_COUNTS = re.compile(r"(/v1)?/messages/count_tokens|(/v1|/v1alpha|/v1beta)?/models/[^/:]+:countTokens")
+_COUNTS = re.compile(
+    r"(/v1)?/messages/count_tokens|(/v1)?/responses/input_tokens|(/v1|/v1alpha|/v1beta)?/models/[^/:]+:countTokens"
+)
 _MODELS = re.compile(r"(/v1|/v1alpha|/v1beta)?/models(/[^/:]+)?")
 _NAMED_MODEL = re.compile(r"/models/([^:]+)(:[A-Za-z]+)?$")
 _AGENTS = (
@@ -60,7 +62,8 @@ class Headers:
 class Route:
     """Which API a request speaks, and whether its content is judged; `model` is the one that its path names.
 
-    `plain` is what cannot carry a call, such as counting tokens and listing models.
+    `counted` has a history of which only the tokens are counted; `plain` is what else cannot carry a call, such as
+    listing models.
     """
 
     api: ApiName
@@ -88,6 +91,9 @@ def route_of(method: str, path: str, headers: Headers, agent: str | None) -> Rou
         for end, judged in _JUDGED:
             if end.search(path.casefold()):
                 return Route(judged, "judged", _model_in(path) if judged == "gemini" else None)
+    if method == "POST" and _COUNTS.fullmatch(path):
+        is_of_items = path.endswith("/responses/input_tokens")
+        return Route("responses" if is_of_items else _api_of(path, headers, agent), "counted", _model_in(path))
     kind: Kind = "plain" if _is_plain(method, path) else "unknown"
     return Route(_api_of(path, headers, agent), kind, _model_in(path))
 
@@ -116,8 +122,6 @@ def _is_plain(method: str, path: str) -> bool:
             return path == "/" or _MODELS.fullmatch(path) is not None
         case "HEAD":
             return path == "/"
-        case "POST":
-            return _COUNTS.fullmatch(path) is not None
         case _:
             return False
 

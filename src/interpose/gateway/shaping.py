@@ -87,8 +87,10 @@ class Shaping:
             point = LlmChunk(self.judging.context, self.codec.api, pieces.count, piece.name, value)
             pieces.count += 1
             verdict = await self.judging.traffic(point)
-            if not verdict.allowed:
+            if not verdict.allowed and not self.codec.closes(value):
                 continue
+            if not verdict.allowed:
+                self.judging.kept(verdict)
             out.append(pieces.kept(piece) if verdict.body is None else pieces.changed(piece, write_json(verdict.body)))
         return b"".join(out)
 

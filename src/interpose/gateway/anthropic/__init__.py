@@ -3,7 +3,7 @@
 Knows: its requests, replies and events. Does not know: sockets, policy.
 """
 
-from interpose.gateway.anthropic import history, message
+from interpose.gateway.anthropic import ends, history, message
 from interpose.gateway.anthropic.reply import AnthropicReply
 from interpose.gateway.anthropic.request import AnthropicRequest
 from interpose.gateway.anthropic.stream import AnthropicStream
@@ -20,5 +20,6 @@ ANTHROPIC = Codec(
     said=message.said,
     final_text=message.text_of,
     onward=history.gone_on,
+    closes=ends.closes,
 )
 """`POST /v1/messages`."""

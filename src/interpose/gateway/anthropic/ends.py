@@ -16,6 +16,11 @@ NO_CALLS = "end_turn"
 """What is told where the model says that a tool is to be used, and none is left."""
 
 
+def closes(event: JsonObject) -> bool:
+    """Whether a client needs this event to know that the reply is over."""
+    return event.get("type") in ("message_delta", "message_stop", "error")
+
+
 def output_tokens(usage: Json) -> int:
     """What a reply spent; 0 where that is not said."""
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else None

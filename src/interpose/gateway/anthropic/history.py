@@ -101,8 +101,18 @@ def gone_on(
     results: list[Json] = [answer_of(refused.entry, text) for refused, text in answers]
     heard = results if nudge is None else [*results, _text(nudge)]
     top = open_body(sent, arguments="input")
+    if answers and "tool_choice" in top:
+        top["tool_choice"] = _let_go(top["tool_choice"])
     messages = [*open_array(top.get("messages")), {"role": "assistant", "content": said}]
     return write_json({**top, "messages": [*messages, {"role": "user", "content": heard}]})
+
+
+def _let_go(choice: msgspec.Raw) -> msgspec.Raw:
+    """The choice without its force: a call that was refused must not be asked for again."""
+    value = value_of(choice)
+    if not isinstance(value, dict) or value.get("type") not in ("any", "tool"):
+        return choice
+    return msgspec.Raw(write_json({**{key: kept for key, kept in value.items() if key != "name"}, "type": "auto"}))
 
 
 def blocks_of(content: msgspec.Raw | None) -> list[msgspec.Raw]:

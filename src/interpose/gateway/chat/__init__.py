@@ -4,7 +4,7 @@ Knows: its requests, replies and chunks. Does not know: sockets, policy.
 """
 
 from interpose.gateway.api import Codec
-from interpose.gateway.chat import history, message
+from interpose.gateway.chat import chunks, history, message
 from interpose.gateway.chat.reply import ChatReply
 from interpose.gateway.chat.request import ChatRequest
 from interpose.gateway.chat.stream import ChatStream
@@ -20,5 +20,6 @@ CHAT = Codec(
     said=message.said,
     final_text=message.text_of,
     onward=history.gone_on,
+    closes=chunks.closes,
 )
 """`POST /v1/chat/completions`."""

@@ -169,6 +169,12 @@ def is_finish(said: Json) -> bool:
     return isinstance(said, dict) and said.get("finish_reason") is not None
 
 
+def closes(chunk: JsonObject) -> bool:
+    """Whether a client needs this chunk to know that the reply is over."""
+    choices = chunk.get("choices")
+    return "error" in chunk or (isinstance(choices, list) and any(map(is_finish, choices)))
+
+
 def ends_in_call(said: Json) -> bool:
     """Whether a choice is finished with calls that the client is to run."""
     return isinstance(said, dict) and said.get("finish_reason") in CALL_REASONS

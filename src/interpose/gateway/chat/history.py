@@ -15,6 +15,7 @@ from interpose.gateway.api import Edits, Mark, RefusedCall
 from interpose.gateway.bodies import RawObject, open_array, open_body, open_object, value_of
 from interpose.gateway.chat.calls import LEGACY, THOUGHTS, entries_of, with_arguments
 from interpose.gateway.marks import GAP, OURS, MarkReader
+from interpose.gateway.reading import let_go
 from interpose.wire.jsonbytes import write_json
 
 _CALL_MARK = b'"tool_calls"'
@@ -98,6 +99,8 @@ def gone_on(
         marks.append(Mark(None, nudge, ends_round=True))
     parts = content if isinstance(content, list) else [content] if content else []
     top = open_body(sent)
+    if answers:
+        top |= {name: let_go(top[name]) for name in ("tool_choice", "function_call") if name in top}
     return write_json({**top, "messages": [*open_array(top.get("messages")), *_round(parts, marks)]})
 
 

@@ -4,7 +4,7 @@ Knows: its requests, replies and chunks. Does not know: sockets, policy.
 """
 
 from interpose.gateway.api import Codec
-from interpose.gateway.gemini import history, message
+from interpose.gateway.gemini import chunks, history, message
 from interpose.gateway.gemini.reply import GeminiReply
 from interpose.gateway.gemini.request import GeminiRequest
 from interpose.gateway.gemini.stream import GeminiStream
@@ -20,6 +20,7 @@ GEMINI = Codec(
     said=message.said,
     final_text=message.text_of,
     onward=history.gone_on,
+    closes=chunks.closes,
     streams_arrays=True,
 )
 """`POST …/models/MODEL:generateContent` and `:streamGenerateContent`."""

@@ -39,6 +39,14 @@ class _Chunk(msgspec.Struct):
 _CHUNK = msgspec.json.Decoder(_Chunk)
 
 
+def closes(chunk: JsonObject) -> bool:
+    """Whether a client needs this chunk to know that the reply is over."""
+    candidates = chunk.get("candidates")
+    given = candidates if isinstance(candidates, list) else []
+    is_ended = any(isinstance(candidate, dict) and candidate.get("finishReason") for candidate in given)
+    return is_ended or "error" in chunk or "promptFeedback" in chunk
+
+
 class Chunks:
     """What all chunks of one reply of the client's are judged by.
 

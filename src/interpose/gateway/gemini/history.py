@@ -16,8 +16,10 @@ from interpose.gateway.bodies import RawObject, listed, open_array, open_body, o
 from interpose.gateway.gemini.message import parts_of
 from interpose.gateway.gemini.parts import (
     CALL,
+    CALLING,
     RESPONSE,
     SIGNATURE,
+    TOOL_CONFIG,
     answer_of,
     grows,
     is_empty,
@@ -175,8 +177,20 @@ def gone_on(
     heard = [_heard(refused.entry, text) for refused, text in answers]
     heard += [] if nudge is None else [_heard(None, nudge)]
     top = open_body(sent, arguments="args")
+    top |= _let_go(top) if answers else {}
     contents = [*open_array(top.get("contents")), {"role": "model", "parts": said}, {"role": "user", "parts": heard}]
     return write_json({**top, "contents": contents})
+
+
+def _let_go(top: RawObject) -> RawObject:
+    """The member that says how tools may be used, without its force: a refused call must not be asked for again."""
+    for key in TOOL_CONFIG:
+        config = value_of(top.get(key))
+        for name in CALLING if isinstance(config, dict) else ():
+            calling = config.get(name)
+            if isinstance(calling, dict) and calling.get("mode") == "ANY":
+                return {key: msgspec.Raw(write_json({**config, name: {"mode": "AUTO"}}))}
+    return {}
 
 
 def texts_of(contents: Iterable[Json]) -> Iterator[str]:

@@ -23,6 +23,8 @@ from interpose.wire.strictjson import read_arguments
 CALL: Final = ("functionCall", "function_call")
 RESPONSE: Final = ("functionResponse", "function_response")
 SIGNATURE: Final = ("thoughtSignature", "thought_signature")
+TOOL_CONFIG: Final = ("toolConfig", "tool_config")
+CALLING: Final = ("functionCallingConfig", "function_calling_config")
 _PIECES: Final = ("partialArgs", "partial_args", "willContinue", "will_continue")
 
 _CAMEL: Final = (

@@ -25,14 +25,12 @@ from interpose.gateway.bodies import (
 )
 from interpose.gateway.contents import is_reminder, is_written, prompted, read_text
 from interpose.gateway.gemini.history import Restoring, texts_of
-from interpose.gateway.gemini.parts import CALL, RESPONSE, member, read_call
+from interpose.gateway.gemini.parts import CALL, CALLING, RESPONSE, TOOL_CONFIG, member, read_call
 from interpose.gateway.gemini.results import edited_response, error_text_of, files_text_of, text_of_response
 from interpose.gateway.marks import occurrences
 from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, first_unseen
 from interpose.wire.jsonbytes import write_json
 
-_TOOL_CONFIG = ("toolConfig", "tool_config")
-_CALLING = ("functionCallingConfig", "function_calling_config")
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 _PERSON = ("user", "")
 """A content without a role is the person's."""
@@ -190,10 +188,10 @@ class GeminiRequest(ReadRequest):
         calling: JsonObject = {"mode": "NONE"}
         if wanted.mode != "none":
             calling = {"mode": "ANY", "allowedFunctionNames": [wanted.tool_name]}
-        key = next((name for name in _TOOL_CONFIG if name in self._top), _TOOL_CONFIG[0])
+        key = next((name for name in TOOL_CONFIG if name in self._top), TOOL_CONFIG[0])
         known = value_of(self._top.get(key))
         config = dict(known) if isinstance(known, dict) else {}
-        inner = next((name for name in _CALLING if name in config), _CALLING[0])
+        inner = next((name for name in CALLING if name in config), CALLING[0])
         return {key: msgspec.Raw(write_json({**config, inner: calling}))}
 
 

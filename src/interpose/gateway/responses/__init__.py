@@ -4,7 +4,7 @@ Knows: its requests, replies and events. Does not know: sockets, policy, what a 
 """
 
 from interpose.gateway.api import Codec
-from interpose.gateway.responses import history, response
+from interpose.gateway.responses import events, history, response
 from interpose.gateway.responses.reply import ResponsesReply
 from interpose.gateway.responses.request import ResponsesRequest
 from interpose.gateway.responses.stream import ResponsesStream
@@ -20,5 +20,6 @@ RESPONSES = Codec(
     said=response.said,
     final_text=response.text_of,
     onward=history.gone_on,
+    closes=events.closes,
 )
 """`POST /v1/responses`."""

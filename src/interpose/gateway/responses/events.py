@@ -16,8 +16,15 @@ DELTAS = {
 }
 """The kinds of calls whose input is streamed: how their events are called, and the member that they add up to."""
 
+_ENDS = ("response.completed", "response.failed", "response.incomplete", "error")
+
 Event: TypeAlias = tuple[str, dict[str, Any]]
 """A type of event, and what it says beside its type and number."""
+
+
+def closes(event: JsonObject) -> bool:
+    """Whether a client needs this event to know that the reply is over."""
+    return event.get("type") in _ENDS
 
 
 def item_events(item: Json, index: Json) -> Iterator[Event]:

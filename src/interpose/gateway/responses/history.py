@@ -13,6 +13,7 @@ from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Edits, Mark, RefusedCall
 from interpose.gateway.bodies import RawObject, open_array, open_body, open_object, value_of
 from interpose.gateway.marks import ITEMS, OURS, TOLD_ITEMS, MarkReader
+from interpose.gateway.reading import let_go
 from interpose.gateway.responses.answers import answer_of, nudged
 from interpose.gateway.responses.items import is_call, with_original
 from interpose.wire.jsonbytes import write_json
@@ -104,6 +105,8 @@ def gone_on(
         return None
 
     top = open_body(sent)
+    if answers and "tool_choice" in top:
+        top["tool_choice"] = let_go(top["tool_choice"])
     said = [] if nudge is None else [nudged(nudge)]
     if keeps_history(top):
         return _of_kept(top, reply, [*told.values(), *said])
