@@ -150,7 +150,7 @@ def test_every_use_of_a_protected_path_is_refused(
 def test_the_refusal_names_the_path_and_why(guard: ProtectedArtifacts, root: Path) -> None:
     """The model learns which path it was, the reason given, and what it tried."""
     text = reason(evaluated(guard.registration(), call("shell", {"command": "cat free.txt; rm dist/app.js"})))
-    assert text == f"{root}/dist is protected in this session (it is built); refused: rm dist/app.js"
+    assert text == f"{root}/dist is protected in this session (it is built); this would change it: rm dist/app.js"
 
 
 def test_another_session_is_not_protected(guard: ProtectedArtifacts) -> None:

@@ -192,7 +192,7 @@ def test_what_cannot_be_shown_cannot_be_asked() -> None:
     """A yes to arguments that nobody could read would be a yes to anything."""
     house = House(lambda _request: True)
     verdict = house.judge(ToolCall(HERE, "c1", "Bash", {}, problem="a key stands twice"))
-    assert "nobody can be asked about what cannot be shown" in reason(verdict)
+    assert "nor can anybody be shown it and asked" in reason(verdict)
     assert house.approvals.requests == ()
 
 

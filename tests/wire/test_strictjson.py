@@ -81,3 +81,9 @@ def test_escaped_pairs_are_no_problem() -> None:
     assert join_pieces(['{"a": "\ud83d', '\ude00"}']) == '{"a": "😀"}'
     assert join_pieces(["a", "b"]) == "ab"
     assert read_arguments(join_pieces(['{"a": "\ud83d', '"}']))[0] is None
+
+
+@pytest.mark.parametrize("text", ['{"a": "b', '{"a": ', '{"a": 1', "{", '{"a": "b\\'])
+def test_arguments_that_were_cut_short_say_so(text: str) -> None:
+    """Nobody has to guess at a position behind the end."""
+    assert read_arguments(text) == (None, "the arguments are not JSON: they break off")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from interpose.assembly.folders import user_folders
-from interpose.cli.asking import question_block, question_json, subject, visible
+from interpose.cli.asking import UNNAMED, question_block, question_json, subject, visible
 from interpose.cli.output import console, print_json, require_terminal
 from interpose.kernel.clock import SystemClock
 from interpose.trust.approvals import SqliteApprovals
@@ -177,7 +177,13 @@ def _table(questions: list[Question]) -> "Table":
     for question in questions:
         waits = question.state == "waiting"
         answer = f"within {max(0.0, question.expires_at - now):.0f} s" if waits else _ended(question)
-        cells = (question.id, question.agent, question.tool_name, subject(question, SUBJECT_CHARS), question.reason)
+        cells = (
+            question.id,
+            question.agent or UNNAMED,
+            question.tool_name,
+            subject(question, SUBJECT_CHARS),
+            question.reason,
+        )
         table.add_row(*(Text(visible(cell)) for cell in (*cells, answer)), style="" if waits else "dim")
     return table
 

@@ -16,6 +16,9 @@ from interpose.trust.questions import Question
 LINES_SHOWN: Final = 60
 """So many lines of a call's arguments are shown; of what is longer, the beginning and the end."""
 
+UNNAMED: Final = "(unnamed)"
+"""An agent that nobody named."""
+
 _LABEL: Final = 13
 _NARROWEST: Final = 24
 _TAIL: Final = 20
@@ -57,7 +60,7 @@ _TOLD_FIRST: Final = ("command", "path", "file_path", "url", "query", "pattern",
 
 
 def _rows(question: Question, now: float) -> Iterator[tuple[str, Sequence[str], str]]:
-    yield "agent", [question.agent or "(unnamed)"], ""
+    yield "agent", [question.agent or UNNAMED], ""
     if question.workspace:
         yield "workspace", [question.workspace], ""
     yield "tool", [question.tool_name], "name"

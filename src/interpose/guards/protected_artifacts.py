@@ -212,7 +212,7 @@ class ProtectedArtifacts:
         if not isinstance(answer, Found):
             return ()
         named = held.artifacts[0]
-        return (BlockTool(f"{named.path} is protected in this session ({named.reason}); refused: {answer.command}"),)
+        return (_refused(named, answer),)
 
     def _refusal(self, reading: Reading, held: Held, found: Found) -> BlockTool:
         certain = replace(reading, unknown=())
@@ -224,7 +224,7 @@ class ProtectedArtifacts:
             ),
             held.artifacts[0],
         )
-        return BlockTool(f"{named.path} is protected in this session ({named.reason}); refused: {found.command}")
+        return _refused(named, found)
 
     def _artifact(self, given: HookInput, effect: ProtectPath) -> Artifact:
         command = text_of(given, "validationCommand")
@@ -252,6 +252,11 @@ class ProtectedArtifacts:
         """Absolute patterns that mean these paths to the letter, and whatever is below them."""
         blind = is_case_blind(self._reader.root or "/")
         return PathPatterns([_literal(one.path) for one in artifacts], root="/", home=self._reader.home, blind=blind)
+
+
+def _refused(named: Artifact, found: Found) -> BlockTool:
+    words = f"{named.path} is protected in this session ({named.reason}); this would change it: {found.command}"
+    return BlockTool(words)
 
 
 def _says_the_same(left: Artifact, right: Artifact) -> bool:

@@ -59,7 +59,7 @@ class Asking:
         if not doubts:
             return NOTHING_ASKED
         if call.problem is not None:  # nobody can be shown what would run
-            return _refused(doubts, " and nobody can be asked about what cannot be shown")
+            return _refused(doubts, ", nor can anybody be shown it and asked")
         context = call.context
         digest = call_digest(call.tool_name, call.arguments)
         if self._turns.consented(context.session, context.turn, call.call_id, digest):

@@ -49,6 +49,8 @@ def fault(body: Json) -> str | None:
         return f"Tool '{missing}' not found in provided tools"
     waiting: set[str] = set()
     for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            return f"messages.{index}: Input should be an object"
         blocks = _blocks(message)
         misplaced = _misplaced(message, blocks)
         if misplaced is not None:

@@ -41,6 +41,9 @@ def fault(body: Json) -> str | None:
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             return f"messages[{index}] is not an object"
+        calls = message.get("tool_calls") or []
+        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+            return f"messages[{index}].tool_calls is not an array of objects"
         if message.get("role") == "assistant" and not any(message.get(key) for key in _SAYINGS):
             return f"messages[{index}]: an assistant message needs content or tool_calls"
         if message.get("role") == "tool":
@@ -51,7 +54,7 @@ def fault(body: Json) -> str | None:
             continue
         if waiting:
             return f"messages[{index}]: tool_call_ids without response messages: {sorted(waiting)}"
-        waiting = {str(call.get("id")) for call in message.get("tool_calls") or ()}
+        waiting = {str(call.get("id")) for call in calls}
     return f"messages: the last tool_calls have no responses: {sorted(waiting)}" if waiting else None
 
 
@@ -92,7 +95,9 @@ def _forced_tool(body: Json) -> str | None:
 
 
 def _offered(body: Json) -> list[str]:
-    functions = [tool.get("function") for tool in body.get("tools") or () if isinstance(tool, dict)]
+    tools = body.get("tools")
+    listed = tools if isinstance(tools, list) else []
+    functions = [tool.get("function") for tool in listed if isinstance(tool, dict)]
     return [str(function.get("name")) for function in functions if isinstance(function, dict)]
 
 

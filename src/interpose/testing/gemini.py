@@ -44,6 +44,8 @@ def fault(body: Json) -> str | None:
 
     waiting = 0
     for index, content in enumerate(contents):
+        if not isinstance(content, dict):
+            return f"contents[{index}] is not an object"
         misplaced = _misplaced(content)
         if misplaced is not None:
             return f"contents[{index}]: {misplaced}"

@@ -82,7 +82,7 @@ def stream(reply: Reply, number: int, request: Json, cached: int = 0) -> Iterato
 def _misplaced(items: list[Json], index: int) -> str | None:
     """What about one item is not where it belongs, or not as it was given."""
     item = items[index]
-    kind, item_id = item.get("type", "message"), item.get("id")
+    kind, item_id = str(item.get("type", "message")), item.get("id")
     prefix = _ID_PREFIXES.get(kind if item.get("role") != "user" else "")
     if prefix is not None and item_id is not None and not str(item_id).startswith(prefix):
         return f"Invalid 'id': {item_id!r}. Expected an ID that begins with {prefix!r}."
@@ -150,7 +150,8 @@ def _item(part: Part, number: int, index: int, request: Json) -> dict[str, Any]:
     match part:
         case Thinking(text):
             thought = {"type": "reasoning", "id": f"rs_{counted}", "summary": [{"type": "summary_text", "text": text}]}
-            is_sealed = "reasoning.encrypted_content" in (request.get("include") or ())
+            include = request.get("include")
+            is_sealed = isinstance(include, list) and "reasoning.encrypted_content" in include
             return thought | ({"encrypted_content": token(number, index)} if is_sealed else {})
         case Text(text):
             said = {"role": "assistant", "content": [_output_text(text)]}

@@ -267,6 +267,9 @@ class ScriptedUpstream:
                 500, f"a Reply speaks the APIs of models, and {path} is none of their paths: use RawBody"
             )
 
+        if not isinstance(exchange.recorded.json, dict):
+            return exchange.error(400, "the body is not a JSON object")
+
         cached = self._use(exchange)
         numbered, number = self._numbered(reply, "toolu" if exchange.dialect is anthropic else "call")
         if not exchange.is_streamed:

@@ -41,6 +41,9 @@ def read_arguments(text: str | bytes) -> tuple[dict[str, Any] | None, str | None
         return None, str(error)
     except RecursionError:
         return None, f"the arguments are nested more than {DEPTH_MAX} levels"
+    except json.JSONDecodeError as error:
+        is_cut = error.pos >= len(words.rstrip()) or error.msg.startswith("Unterminated string")
+        return None, f"the arguments are not JSON: {'they break off' if is_cut else error}"
     except ValueError as error:
         return None, f"the arguments are not JSON: {error}"
     return _checked(value, words)
