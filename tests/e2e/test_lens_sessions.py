@@ -407,3 +407,29 @@ def test_a_count_that_is_too_large_passes_as_it_comes(chunked: bool) -> None:
 
         assert answer.startswith(b"HTTP/1.1 200")
         assert house.upstream.requests[-1].body == big
+
+
+@every_stream
+@pytest.mark.parametrize("session", ["named", None])
+def test_what_was_withheld_stays_so_in_a_history_that_is_cut(case: Case, session: str | None) -> None:
+    """A client may drop the beginning, by which a conversation is known, and move all the rest."""
+
+    def careful(point: Point) -> Verdict:
+        if isinstance(point, TurnStart | ToolResult) and "hunter2" in str(point):
+            return refuse(point, "a password", "secrets")
+        return allow(point)
+
+    script: list[Step] = [Reply(Text("Hi.")), Reply(ToolUse("Read", {"file_path": "a"})), *[Reply(Text("Done."))] * 2]
+    with case.house(script, careful, strict=False) as house:
+        talker = case.talker(house)
+        talker.session = session
+        talker.says("hello")
+        talker.says("the password is hunter2")
+        ((call_id, _, _),) = talker.says("go").calls
+        talker.answers({call_id: "hunter2 indeed"})
+        del talker.history[:2]
+        talker.says("more")
+
+        assert "hunter2" in json.dumps(talker.history)
+        assert all("hunter2" not in body for body in histories(house))
+        assert house.upstream.requests[-1].json != house.upstream.requests[-2].json

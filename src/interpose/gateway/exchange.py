@@ -110,7 +110,7 @@ class Exchange:
             return
         await self._find_session(counted.request)
         visit = self.visit
-        ledger = await self.parts.ledger.session(visit.workspace or "", visit.session)
+        ledger = await self._opened_ledger()
         body = counted.rewritten(ledger)
         if body is counted.body:
             await self._forwarded(raw, passed_on(visit.headers.raw))
@@ -337,9 +337,14 @@ class Exchange:
             is_anew=begun.is_anew,
         )
 
-    async def _ledger(self) -> SessionLedger:
+    async def _opened_ledger(self) -> SessionLedger:
+        """What is known of the session; where no header names it, it may share what it withholds with others."""
         visit = self.visit
-        ledger = await self.parts.ledger.session(visit.launch.workspace if visit.launch else "", visit.session)
+        wider = None if session_of(visit.headers) else await self._replies()
+        return await self.parts.ledger.session(visit.workspace or "", visit.session, wider=wider)
+
+    async def _ledger(self) -> SessionLedger:
+        ledger = await self._opened_ledger()
         if ledger.restored:
             reason = f"{ledger.restored} parts of this session's history are known from an earlier process"
             self._teller.record("applied", outcome="restored", reason=reason)

@@ -7,10 +7,12 @@ Knows: keys and edits. Does not know: any API, how a verdict is rendered, where 
 """
 
 import asyncio
+import sys
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -58,8 +60,17 @@ class SessionLedger:
     Any thread may use it; what ends in `_once` belongs to one event loop.
     """
 
-    def __init__(self, parts: int = PARTS_MAX, keep: Callable[[str, str, bytes], None] | None = None) -> None:
-        """`keep` is told each part that a later process must know: its kind, key and value."""
+    def __init__(
+        self,
+        parts: int = PARTS_MAX,
+        keep: Callable[[str, str, bytes], None] | None = None,
+        wider: "SessionLedger | None" = None,
+    ) -> None:
+        """`keep` is told each part that a later process must know: its kind, key and value.
+
+        `wider` has what was withheld in other sessions that one client may mix: it stays withheld in this one.
+        """
+        self._wider = wider
         self._lock = threading.Lock()
         self._keep = keep
         self._calls: Recent[str, tuple[ProposedCall, Verdict]] = Recent(parts)
@@ -70,6 +81,7 @@ class SessionLedger:
         self._originals: Recent[str, JsonObject] = Recent(parts)
         self._resumed: Recent[str, Resumed] = Recent(parts)
         self._followed: Recent[str, str] = Recent(parts)
+        self._refused: Recent[str, TurnEdit] = Recent(parts)
         self.conversations = Conversations()
         self._lines: Counter[tuple[str, str]] = Counter()
         self._edited_calls: Counter[str] = Counter()
@@ -83,12 +95,18 @@ class SessionLedger:
     @property
     def edited_calls(self) -> Collection[str]:
         """The ids of calls whose result is edited."""
-        return self._edited_calls.keys()
+        wider = self._wider.edited_calls if self._wider is not None else ()
+        return _Either(self._edited_calls.keys(), wider) if wider else self._edited_calls.keys()
 
     @property
     def edited_positions(self) -> Collection[int]:
-        """The positions of prompts that are edited."""
-        return self._edited_positions.keys()
+        """The positions of prompts that are edited; all of them where a refused one may have moved."""
+        return range(sys.maxsize) if self.has_refused else self._edited_positions.keys()
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether a prompt was refused in this session or the wider one."""
+        return bool(self._refused.keys()) or (self._wider is not None and self._wider.has_refused)
 
     @property
     def changed_calls(self) -> Collection[str]:
@@ -122,15 +140,14 @@ class SessionLedger:
 
     def result_edit(self, call_id: str, digest: str) -> ResultEdit | None:
         """The edit of this very result, or None."""
-        with self._lock:
-            found = self._results.get((call_id, digest))
-        return found[1] if found else None
+        found = self._own_result_edit(call_id, digest)
+        if found is None and self._wider is not None:
+            return self._wider.result_edit(call_id, digest)
+        return found
 
     def turn_edit(self, position: int, digest: str) -> TurnEdit | None:
-        """The edit of this very prompt, or None."""
-        with self._lock:
-            found = self._turns.get((position, digest))
-        return found[1] if found else None
+        """The edit of this very prompt, or None. One that was refused is so wherever it stands by now."""
+        return self._own_turn_edit(position, digest) or self.refusal_of(digest)
 
     def lines(self, root: str) -> Collection[str]:
         """Our lines that stand for something in the conversation `root`, longest first."""
@@ -177,19 +194,44 @@ class SessionLedger:
             self._followed.put(response_id, session)
         self._store("followed", [response_id], session)
 
+    def refusal_of(self, digest: str) -> TurnEdit | None:
+        """The edit of a prompt that was refused in this session or the wider one, wherever it stands; or None."""
+        with self._lock:
+            found = self._refused.get(digest)
+        if found is None and self._wider is not None:
+            return self._wider.refusal_of(digest)
+        return found if found is not None and found.refusal is not None else None
+
+    def keep_refused(self, digest: str, edit: TurnEdit) -> None:
+        """Keeps that a prompt was refused, or is not any more."""
+        if edit.refusal is None and self.refusal_of(digest) is None:
+            return
+        with self._lock:
+            self._refused.put(digest, edit)
+        self._store("refused", [digest], edit)
+        if self._wider is not None:
+            self._wider.keep_refused(digest, edit)
+
+    def keep_result(self, key: tuple[str, str], edit: ResultEdit) -> None:
+        """Keeps the edit of a result, named by its call's id and its digest."""
+        self._put_result(key, edit)
+        self._store("result", list(key), edit, is_edit=not edit.is_empty)
+        if self._wider is not None and edit.replacement is not None:
+            self._wider.keep_result(key, edit)
+
     def add_to_turn(self, turn: NewTurn, reminder: str) -> None:
         """Adds a reminder to a prompt's edit, once."""
         key = (turn.position, turn.digest)
-        edit = self.turn_edit(*key) or TurnEdit()
+        edit = self._own_turn_edit(*key) or TurnEdit()
         if reminder not in edit.reminder:
             self._keep_turn(key, replace(edit, reminder=framed(edit.reminder, reminder)))
 
     def add_to_result(self, result: NewResult, reminder: str) -> None:
         """Adds a reminder below a result, once."""
         key = (result.call_id, result.digest)
-        edit = self.result_edit(*key) or ResultEdit()
+        edit = self._own_result_edit(*key) or ResultEdit()
         if reminder not in edit.addition:
-            self._keep_result(key, replace(edit, addition=framed(edit.addition, reminder)))
+            self.keep_result(key, replace(edit, addition=framed(edit.addition, reminder)))
 
     def is_new(self, name: str) -> bool:
         """Whether nobody asked so of this name before; each is said once a session. Bounded."""
@@ -234,12 +276,12 @@ class SessionLedger:
         """
         key = (result.call_id, result.digest)
         async with self._turn_to_judge(key):
-            known = self.result_edit(*key)
+            known = self._own_result_edit(*key)
             if known is not None:
                 return known
             edit = await judge()
             if edit is not None:
-                self._keep_result(key, edit)
+                self.keep_result(key, edit)
             return edit or ResultEdit()
 
     async def turn_once(
@@ -248,7 +290,7 @@ class SessionLedger:
         """As `result_once`, for the person's newest message; one that was refused may be asked for anew."""
         key = (turn.position, turn.digest)
         async with self._turn_to_judge(key):
-            known = self.turn_edit(*key)
+            known = self._own_turn_edit(*key)
             if known is not None and not (is_anew and known.refusal is not None):
                 return known
             edit = await judge()
@@ -271,6 +313,8 @@ class SessionLedger:
                     self._originals.put(str(name[0]), msgspec.json.decode(value, type=dict[str, Any]))
                 case "resumed":
                     self._resumed.put(str(name[0]), msgspec.json.decode(value, type=Resumed))
+                case "refused":
+                    self._refused.put(str(name[0]), msgspec.json.decode(value, type=TurnEdit))
                 case "followed":
                     self._followed.put(str(name[0]), msgspec.json.decode(value, type=str))
                 case _:
@@ -282,12 +326,19 @@ class SessionLedger:
     def _turn_to_judge(self, key: object) -> asyncio.Lock:
         return self._judging.setdefault(key, asyncio.Lock())
 
-    def _keep_result(self, key: tuple[str, str], edit: ResultEdit) -> None:
-        self._put_result(key, edit)
-        self._store("result", list(key), edit, is_edit=not edit.is_empty)
+    def _own_result_edit(self, call_id: str, digest: str) -> ResultEdit | None:
+        with self._lock:
+            found = self._results.get((call_id, digest))
+        return found[1] if found else None
+
+    def _own_turn_edit(self, position: int, digest: str) -> TurnEdit | None:
+        with self._lock:
+            found = self._turns.get((position, digest))
+        return found[1] if found else None
 
     def _keep_turn(self, key: tuple[int, str], edit: TurnEdit, *, is_known: bool = False) -> None:
         self._put_turn(key, edit)
+        self.keep_refused(key[1], edit)
         self._store("turn", list(key), edit, is_edit=is_known or not edit.is_empty)
 
     def _store(self, kind: str, key: list[str | int], value: object, *, is_edit: bool = True) -> None:
@@ -326,15 +377,15 @@ class Ledger:
         self._parts = parts
         self._sessions: Recent[tuple[str, str], SessionLedger] = Recent(sessions)
 
-    async def session(self, workspace: str, session: str) -> SessionLedger:
+    async def session(self, workspace: str, session: str, *, wider: SessionLedger | None = None) -> SessionLedger:
         """The memory of one session of one workspace; the first time what the store has of it is read, in a thread."""
         key = (workspace, session)
         known = self._known(key)
         if known is not None:
             return known
         if self._store is None:
-            return self._first(key, SessionLedger(self._parts))
-        return self._first(key, await asyncio.to_thread(self._restored, self._store, key))
+            return self._first(key, SessionLedger(self._parts, wider=wider))
+        return self._first(key, await asyncio.to_thread(self._restored, self._store, key, wider))
 
     def _known(self, key: tuple[str, str]) -> SessionLedger | None:
         with self._lock:
@@ -349,14 +400,30 @@ class Ledger:
                 self._sessions.put(key, known)
             return known
 
-    def _restored(self, store: LedgerStore, key: tuple[str, str]) -> SessionLedger:
+    def _restored(self, store: LedgerStore, key: tuple[str, str], wider: SessionLedger | None) -> SessionLedger:
         def keep(kind: str, name: str, value: bytes) -> None:
             store.keep(*key, kind, name, value)
 
-        ledger = SessionLedger(self._parts, keep)
+        ledger = SessionLedger(self._parts, keep, wider)
         for part in store.load(*key):
             ledger.restore(*part)
         return ledger
+
+
+class _Either(Collection[str]):
+    """What is in one of two collections."""
+
+    def __init__(self, first: Collection[str], second: Collection[str]) -> None:
+        self._both = (first, second)
+
+    def __contains__(self, item: object) -> bool:
+        return any(item in one for one in self._both)
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(self._both)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._both))
 
 
 def _forget(counts: Counter[K], names: list[K]) -> None:
