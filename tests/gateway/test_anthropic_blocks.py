@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.anthropic import ANTHROPIC
-from interpose.gateway.api import ProposedCall
+from interpose.gateway.api import Mark, ProposedCall
 from interpose.gateway.driving import Driven, drive_reply, drive_stream
+from interpose.gateway.ledger import SessionLedger
 from interpose.wire.sse import SseReader
 
 REFUSED = Verdict("a-1", "tool.call", "refused", Refusal("rule", "no"))
@@ -207,3 +208,36 @@ def test_odd_indexes_that_nobody_overtakes_are_the_providers() -> None:
     stream = events(START, *block(3, "text", text=""), *call(7), *block(3, "text", text=""), REASON, END)
 
     assert drive_stream(ANTHROPIC, [stream], refusing()).body == stream
+
+
+def test_a_history_with_calls_put_first_keeps_our_line_as_text() -> None:
+    """The model's reply ended at the line; a call before it has its result behind the whole message only."""
+    line, entry = (
+        "[interpose] Bash was refused by rule: no",
+        {"type": "tool_use", "id": "t0", "name": "Bash", "input": {}},
+    )
+    ran = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"changed": 1}}
+    told, prompt = {"type": "text", "text": line}, {"role": "user", "content": "go"}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "out"}]}
+    later = [{"role": "assistant", "content": [told]}, {"role": "user", "content": "more"}]
+
+    def model_history(*blocks: dict[str, Any]) -> list[Any]:
+        messages = [prompt, {"role": "assistant", "content": list(blocks)}, result, *later]
+        view = ANTHROPIC.read(json.dumps({"messages": messages}).encode())
+        ledger = SessionLedger()
+        for nth in range(2):
+            ledger.keep_mark(view.root, line, nth, Mark(entry, "no", ends_round=True))
+        ledger.keep_original("t1", {"own": 1})
+        restored: list[Any] = json.loads(view.rewritten(ledger, None).body)["messages"]
+        return restored
+
+    first, ordered = model_history(ran, told), model_history(told, ran)
+    own = {**ran, "input": {"own": 1}}
+    answer = {"type": "tool_result", "tool_use_id": "t0", "content": "no", "is_error": True}
+    assert first[:3] == [prompt, {"role": "assistant", "content": [own, told]}, result]
+    assert ordered[1:4] == [
+        {"role": "assistant", "content": [entry]},
+        {"role": "user", "content": [answer]},
+        {"role": "assistant", "content": [own]},
+    ]
+    assert first[3] == ordered[5] == {"role": "assistant", "content": [entry]}

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from interpose.contracts.json import Json, JsonObject
+from interpose.gateway.anthropic.blocks import CALL
 from interpose.gateway.api import Edits, Mark, RefusedCall
 from interpose.gateway.bodies import open_array, open_body, open_object, value_of
 from interpose.gateway.marks import OURS, MarkReader
@@ -54,10 +55,14 @@ class Restoring:
         """The messages that one message stands for; none when it is just that."""
         messages: list[bytes] = []
         said: list[Any] = []
-        is_same = True
-        for raw in blocks:
-            parts = self._parts(raw)
-            is_same = is_same and parts == [raw]
+        found = [self._parts(raw) for raw in blocks]
+        if not _is_coherent(found):
+            found = [
+                [raw] if any(isinstance(part, Mark) for part in parts) else parts
+                for raw, parts in zip(blocks, found, strict=True)
+            ]
+        is_same = all(parts == [raw] for raw, parts in zip(blocks, found, strict=True))
+        for parts in found:
             for part in parts:
                 if not isinstance(part, Mark):
                     said.append(part)
@@ -127,6 +132,29 @@ def blocks_of(content: msgspec.Raw | None) -> list[msgspec.Raw]:
 def answer_of(entry: Json, text: str) -> Json:
     """The result of a refused call, as the model is told it."""
     return {"type": "tool_result", "tool_use_id": entry["id"], "content": text, "is_error": True}
+
+
+def _is_coherent(found: Sequence[list[Any]]) -> bool:
+    """Whether no reply of the model ends behind a call that the client ran: its result stands behind the whole message.
+
+    Some clients put the calls of a message first.
+    """
+    has_call = False
+    for part in (part for parts in found for part in parts):
+        if not isinstance(part, Mark):
+            has_call = has_call or _is_call(part)
+        elif part.ends_round and has_call:
+            return False
+    return True
+
+
+def _is_call(part: Any) -> bool:
+    block = value_of(part) if isinstance(part, msgspec.Raw) else part
+    return isinstance(block, dict) and _plain(block.get("type")) == CALL
+
+
+def _plain(value: Any) -> Json:
+    return value_of(value) if isinstance(value, msgspec.Raw) else value
 
 
 def _text(text: Json) -> dict[str, Any]:
