@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpose.contracts.verdict import Refusal, Verdict
-from interpose.gateway.api import ProposedCall
+from interpose.gateway.api import Onward, ProposedCall
 from interpose.gateway.driving import Driven, drive_stream
 from interpose.gateway.responses import RESPONSES
 from interpose.testing import responses
@@ -350,3 +350,52 @@ def test_bytes_that_are_not_utf8_hide_no_call(junk: bytes) -> None:
 
     assert run([*broken, make.end(item_of(frames[3]))]).asked[0].name == "Bash"
     assert b"function_call" not in run(broken, "Bash").body
+
+
+@pytest.mark.parametrize("refused", [(), ("Bash",), ("Read",), ("Bash", "Read")])
+@pytest.mark.parametrize("streamed", [0, 1])
+def test_calls_that_stand_only_at_the_end_get_events(refused: tuple[str, ...], streamed: int) -> None:
+    """Whichever events a client reads, it has the same reply: refusals and calls, in their places, with numbers."""
+    make = Events()
+    frames = make.call(0, '{"a": 0}') if streamed else []
+    items: list[dict[str, Any]] = [
+        {"type": "function_call", "id": f"fc_{at}", "call_id": f"c{at}", "name": name, "arguments": f'{{"a": {at}}}'}
+        for at, name in enumerate(["Bash", "Read"])
+    ]
+    driven = run([*frames, make.end(*items)], *refused)
+
+    message = message_of("responses", driven.body)
+    assert [call.call_id for call in driven.asked] == ["c0", "c1"]
+    assert message.calls == [
+        (item["call_id"], item["name"], {"a": at}) for at, item in enumerate(items) if item["name"] not in refused
+    ]
+    assert message.text == "\n\n".join(LINE.format(name) for name in ("Bash", "Read") if name in refused)
+
+
+def test_calls_that_stand_only_at_the_end_are_told_of_before_another_reply() -> None:
+    """The end does not leave, and what it alone said has been told."""
+    make = Events()
+    item = {"type": "function_call", "id": "fc_0", "call_id": "c0", "name": "Bash", "arguments": "{}"}
+    machine = RESPONSES.stream()
+    driven = Driven()
+    driven.onward = lambda over: Onward() if len(driven.over) == 1 else None
+    later = {**item, "id": "fc_1", "call_id": "c1", "name": "Read"}
+
+    def judge(call: ProposedCall) -> Verdict:
+        return REFUSED if call.name == "Bash" else ALLOWED
+
+    driven.drive(machine.feed(make.end(item)), judge)
+    make = Events()
+    driven.drive(machine.feed(b"".join([*make.call(0, **later), make.end(later)])), judge)
+    driven.drive(machine.finish(), judge)
+
+    message = message_of("responses", driven.body)
+    assert (message.text, [call[0] for call in message.calls]) == (LINE.format("Bash"), ["c1"])
+
+
+def test_a_response_that_was_never_streamed_leaves_as_it_came_without_calls() -> None:
+    """Events are made for calls only."""
+    make = Events()
+    frames = [make.end({"type": "message", "id": "m", "role": "assistant", "content": []})]
+
+    assert run(frames).body == frames[0]

@@ -50,6 +50,14 @@ class Numbering:
             self._changes.append((last, more))
         return [*moved[: count - 1], moved[-1]]
 
+    def put_before(self, number: object, count: int) -> list[int | None]:
+        """Numbers for `count` events ahead of the one that came with this number, which makes room."""
+        if not isinstance(number, int):
+            return [None] * count
+        first = self.moved(number)
+        self._changes.append((number - 1, count))
+        return list(range(first, first + count))
+
     def leave_out(self, number: object) -> None:
         """An event that came with this number does not leave."""
         if isinstance(number, int):

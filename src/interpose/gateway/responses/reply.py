@@ -98,7 +98,7 @@ class Earlier:
         if self.is_empty:
             self._head = {name: response[name] for name in _HEAD if name in response}
         self._usages.append(value_of(response.get("usage")))
-        self._output += _items(response)
+        self._output += items_of(response)
         if not onward.note:
             return None
         name = str(value_of(self._head.get("id")) or "interpose").removeprefix("resp_")
@@ -111,7 +111,7 @@ class Earlier:
         if self.is_empty:
             return response
         told = {name: value for name, value in response.items() if name in self._head or name not in _HEAD}
-        told |= {**self._head, "output": msgspec.Raw(write_json([*self._output, *_items(response)]))}
+        told |= {**self._head, "output": msgspec.Raw(write_json([*self._output, *items_of(response)]))}
         usage = value_of(response.get("usage"))
         if isinstance(usage, dict):
             told["usage"] = msgspec.Raw(write_json(self._summed(usage)))
@@ -211,14 +211,15 @@ def has_items(response: RawObject) -> bool:
     return output is not None and bytes(output).startswith(b"[")
 
 
+def items_of(response: RawObject) -> list[msgspec.Raw]:
+    """The output items of a response; none where it has no list of them."""
+    return open_array(response["output"]) if has_items(response) else []
+
+
 def _refused(raw: msgspec.Raw, read: ProposedCall, call: ProposedCall, line: str) -> Settled:
     told = told_message(raw, line)
     refused = RefusedCall(call, line, entry_of(raw, call), told["id"])
     return Settled(read, msgspec.Raw(write_json(told)), "gone", refused)
-
-
-def _items(response: RawObject) -> list[msgspec.Raw]:
-    return open_array(response["output"]) if has_items(response) else []
 
 
 def _reason(response: RawObject, status: Json) -> str | None:

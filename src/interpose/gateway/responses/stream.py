@@ -25,7 +25,16 @@ from interpose.gateway.responses.events import Event, item_events
 from interpose.gateway.responses.held import Held, rewritten_events
 from interpose.gateway.responses.items import is_call
 from interpose.gateway.responses.numbering import Numbering
-from interpose.gateway.responses.reply import Earlier, Identity, Settled, Tally, asked, identity, judged_response
+from interpose.gateway.responses.reply import (
+    Earlier,
+    Identity,
+    Settled,
+    Tally,
+    asked,
+    identity,
+    items_of,
+    judged_response,
+)
 from interpose.gateway.responses.response import ENDS
 from interpose.gateway.streaming import EventStream, Out, left
 from interpose.wire.jsonbytes import read_json, write_json
@@ -62,6 +71,8 @@ class ResponsesStream(EventStream):
         self._closed: set[str] = set()
         self._settled: dict[Identity, Settled] = {}
         self._tally = Tally()
+        self._seen: set[int] = set()
+        """The places of items that events told of."""
         self._numbers = Numbering()
         self._earlier = Earlier()
         self._before = 0
@@ -148,7 +159,7 @@ class ResponsesStream(EventStream):
         if key in self._held:
             yield self._dropped(key, "another item with its index began before it was complete")
         self._closed.discard(key)
-        self._tally.note(data.get("output_index"))
+        self._note(data.get("output_index"))
         item = data.get("item")
         if not is_call(item):
             self._pass(event.raw, out)
@@ -156,6 +167,11 @@ class ResponsesStream(EventStream):
         self._held[key] = Held(data.get("output_index"), item)
         self._shape = _shape_of(event)
         yield from self._add(key, event, data)
+
+    def _note(self, place: Json) -> None:
+        self._tally.note(place)
+        if isinstance(place, int):
+            self._seen.add(place)
 
     def _add(self, key: str, event: SseEvent, data: JsonObject) -> Steps:
         held = self._held[key]
@@ -165,7 +181,7 @@ class ResponsesStream(EventStream):
             yield self._dropped(key, f"it is larger than {HELD_BYTES_MAX} bytes")
 
     def _done(self, key: str, event: SseEvent, data: JsonObject, out: Out) -> Steps:
-        self._tally.note(data.get("output_index"))
+        self._note(data.get("output_index"))
         held = self._held.get(key)
         if _is_harmless(held, data.get("item")):
             self._held.pop(key, None)
@@ -214,13 +230,32 @@ class ResponsesStream(EventStream):
         yield from left(out)
         top = _fields(event)
         response = open_object(top["response"])
+        unseen = self._unseen(response) if is_end else []
         changed = yield from judged_response(response, self._settled, self._tally, self._before)
         response = response if changed is None else changed
+        out += self._made_up(event, data.get("sequence_number"), response, unseen)
         if is_end and (yield from self._goes_on(event, data, response, out)):
             return
         if changed is not None or self._is_later:
             event = event.with_data(write_json({**top, "response": self._earlier.told(response)}))
         self._pass(event.raw, out)
+
+    def _unseen(self, response: RawObject) -> list[int]:
+        """The items of the whole response that no event told of, when there are calls among them; none otherwise."""
+        values = [value_of(raw) for raw in items_of(response)]
+        unseen = [at for at in range(len(values)) if at + self._before not in self._seen]
+        has_call = any(is_call(values[at]) and identity(values[at]) not in self._settled for at in unseen)
+        return unseen if has_call else []
+
+    def _made_up(self, event: SseEvent, number: Json, response: RawObject, unseen: list[int]) -> Out:
+        """The events of items that stand only in the response at the end, so that all that clients read is the same."""
+        items = items_of(response)
+        events = [
+            one for at in unseen if at < len(items) for one in item_events(value_of(items[at]), at + self._before)
+        ]
+        self._shape = _shape_of(event)
+        numbers = self._numbers.put_before(number, len(events)) if events else []
+        return [self._built(kind, fields, at) for at, (kind, fields) in zip(numbers, events, strict=True)]
 
     def _goes_on(
         self, event: SseEvent, data: JsonObject, response: RawObject, out: Out
@@ -239,6 +274,7 @@ class ResponsesStream(EventStream):
             out += [self._built(name, said, number) for number, (name, said) in zip(numbers, events, strict=True)]
             self._before += 1
         self._closed.clear()
+        self._seen.clear()
         self._settled = {}
         self._tally = Tally(last=self._before - 1)
         self._last = b""
