@@ -35,9 +35,11 @@ def test_nobody_tries_again_so_late_or_under_another_policy() -> None:
     conversations = Conversations()
     conversations.request("go", START, 0.0)
 
-    assert conversations.request("go", START, AGAIN_S).number == 0
-    assert conversations.request("go", START, 3 * AGAIN_S) == Begun(1, is_anew=True)
-    assert conversations.request("go", Place(0, went_on=False, generation=1), 3 * AGAIN_S) == Begun(2, is_anew=True)
+    conversations.replied("go", 2 * AGAIN_S)
+    conversations.replied("unknown", 2 * AGAIN_S)
+    assert conversations.request("go", START, 3 * AGAIN_S).number == 0
+    assert conversations.request("go", START, 5 * AGAIN_S) == Begun(1, is_anew=True)
+    assert conversations.request("go", Place(0, went_on=False, generation=1), 5 * AGAIN_S) == Begun(2, is_anew=True)
     assert conversations.request("go", Place(0, went_on=True, generation=2), 9 * AGAIN_S) == Begun(2)
 
 

@@ -4,8 +4,7 @@ import asyncio
 
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import NewResult, NewTurn, ProposedCall, ResultEdit, TurnEdit
-from interpose.gateway.conversations import AGAIN_S
-from interpose.gateway.ledger import Ledger, SessionLedger
+from interpose.gateway.ledger import CALL_AGAIN_S, Ledger, SessionLedger
 
 RESULT = NewResult("t1", "digest", "Bash", {}, "out")
 TURN = NewTurn(3, "digest", "hi")
@@ -111,8 +110,8 @@ def test_a_call_under_another_id_has_the_same_verdict_for_a_while() -> None:
         asyncio.run(ledger.call_once("key", judge, call_id=call_id, now_s=now_s))
         return len(asked)
 
-    assert [call("c1", 0.0), call("c2", 1.0), call("c1", 10 * AGAIN_S)] == [1, 1, 1]
-    assert call("c2", 10 * AGAIN_S) == 2
+    assert [call("c1", 0.0), call("c2", 1.0), call("c1", 10 * CALL_AGAIN_S)] == [1, 1, 1]
+    assert call("c2", 10 * CALL_AGAIN_S) == 2
 
 
 def test_a_refused_prompt_that_is_asked_for_anew_is_judged_again() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from interpose.gateway.recent import Recent
 
 AGAIN_S = 60.0
-"""So long after a request the same one counts as sent again; later somebody asks anew."""
+"""So long after a reply its request counts as sent again; later somebody asks anew."""
 
 CONVERSATIONS_MAX = 1_000
 
@@ -42,6 +42,13 @@ class Conversations:
         """None is known yet."""
         self._lock = threading.Lock()
         self._known: Recent[str, tuple[int, Place, float]] = Recent(CONVERSATIONS_MAX)
+
+    def replied(self, root: str, now_s: float) -> None:
+        """Takes the end of a reply at `now_s`, also one that broke off: whoever tries again does so from then on."""
+        with self._lock:
+            known = self._known.get(root)
+            if known is not None:
+                self._known.put(root, (known[0], known[1], now_s))
 
     def request(self, root: str, place: Place, now_s: float) -> Begun:
         """Takes a request at `now_s` (seconds, monotonic); says whether it begins the conversation anew.

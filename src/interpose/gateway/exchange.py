@@ -4,9 +4,10 @@ Knows: the order of the steps and what each fault is told as. Does not know: any
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from interpose.contracts.stages import Context
 from interpose.contracts.verdict import Refusal, ToolChoice
@@ -48,6 +49,7 @@ class Exchange:
     incoming: Incoming
     outgoing: Outgoing
     _begun: Begun | None = None
+    _replied_at: Callable[[float], None] | None = None
 
     async def run(self) -> None:
         """Answers the visit and journals it; never raises for what client, policy or upstream do."""
@@ -65,7 +67,10 @@ class Exchange:
             outcome = "failed"
             await self._teller.broken(error)
         finally:
-            elapsed_ms = (self.parts.clock.monotonic() - started) * 1000
+            ended = self.parts.clock.monotonic()
+            if self._replied_at is not None:
+                self._replied_at(ended)
+            elapsed_ms = (ended - started) * 1000
             status = self.outgoing.status or CLIENT_GONE
             self.visit.span.ended(status, outcome)
             self._teller.record(
@@ -312,6 +317,7 @@ class Exchange:
         identity = visit.identity
         ledger = await self._ledger()
         begun = self._begun = self._begun or _begun(request, ledger, policy.generation, self.parts.clock.monotonic())
+        self._replied_at = partial(ledger.conversations.replied, request.root)
         turn = identity.turn or request.turn_key
         again = (str(begun.number),) if begun.number and not identity.turn else ()
         context = Context(

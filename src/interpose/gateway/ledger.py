@@ -22,12 +22,15 @@ from interpose.contracts.json import JsonObject
 from interpose.contracts.verdict import Reminder, Verdict
 from interpose.contracts.wording import framed
 from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
-from interpose.gateway.conversations import AGAIN_S, Conversations
+from interpose.gateway.conversations import Conversations
 from interpose.gateway.recent import Recent
 
 SESSIONS_MAX = 1_000
 PARTS_MAX = 10_000
 """At most so many sessions, and parts of one session, are remembered; the longest unused go first."""
+
+CALL_AGAIN_S = 600.0
+"""So long the same call at the same place is the same under another id; clients wait about as long for a reply."""
 
 NOTED_MAX = 100
 """At most so many things are said once in a session."""
@@ -261,7 +264,7 @@ class SessionLedger:
         """
         async with self._turn_to_judge(key):
             known = self._verdicts.get(key)
-            if known is not None and (known[1] == call_id or now_s - known[2] <= AGAIN_S):
+            if known is not None and (known[1] == call_id or now_s - known[2] <= CALL_AGAIN_S):
                 return known[0]
             verdict = await judge()
             if verdict.outcome != "off":
