@@ -63,7 +63,7 @@ class Launch:
     Attributes:
         id: the short public id that journal and logs use.
         workspace: the canonical root whose hooks judge.
-        session: the session that its requests belong to when the client names none.
+        session: the session of requests that name none and tell nothing that was said first.
         agent: which agent it is, or None when unknown.
         cwd: where relative paths start.
         upstream: a base URL that replaces every provider's for this launch, or None.
