@@ -106,7 +106,7 @@ def test_anthropic_calls_refused_and_passed(stream: bool, clients: Callable[...,
     context = call.context
     assert (context.mount, context.workspace, context.cwd, context.agent) == ("wire", "/w", "/w/sub", "claude-code")
     assert (context.session, context.launch, context.model) == (
-        unnamed("/w", "", content_digest("clean up")),
+        unnamed("/w", "s1", "", content_digest("clean up")),
         "l1",
         "m",
     )

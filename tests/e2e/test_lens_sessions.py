@@ -278,6 +278,18 @@ def test_a_conversation_that_nobody_names_is_a_session(case: Case) -> None:
         assert elsewhere != first
 
 
+def test_a_launch_of_one_agent_has_sessions_of_its_own() -> None:
+    """Agents that begin each conversation with the same words are told apart as far as that goes."""
+    with House([Reply(Text("One.")), Reply(Text("Two.")), Reply(Text("Three."))], no_rm) as house:
+        first, second = (house.prefixed(agent="gemini-cli") for _ in range(2))
+        for url, words in ((first, "go"), (second, "go"), (first, "else")):
+            talker = Anthropic(url, stream=True)
+            talker.session = None
+            talker.says(words)
+
+        assert len(set(unnamed_sessions(house))) == 3
+
+
 @every_stream
 def test_what_was_refused_is_known_to_another_launch(case: Case) -> None:
     """The model's history is put together again, though the client names nothing and its address changed."""

@@ -293,7 +293,10 @@ class Exchange:
         return ",".join(lines)
 
     async def _find_session(self, request: RequestView) -> None:
-        """Where no header names the session its metadata do, else what it goes on from, else what was said first."""
+        """Where no header names the session its metadata do, else what it goes on from, else what was said first.
+
+        A launch of one agent has sessions of its own; an address that programs share lives shorter than they do.
+        """
         visit = self.visit
         if session_of(visit.headers):
             return
@@ -303,7 +306,9 @@ class Exchange:
             named = next((session for name in request.follows if (session := replies.followed(name))), None)
         conversation = request.root or "".join(request.follows[:1])
         if named is None and conversation:
-            named = unnamed(visit.workspace or "", request.hint, conversation)
+            launch = visit.launch
+            of_one_agent = (launch.session,) if launch is not None and launch.agent else ()
+            named = unnamed(visit.workspace or "", *of_one_agent, request.hint, conversation)
         self.visit = replace(visit, identity=identity_of(visit.headers, visit.launch, named))
 
     async def _replies(self) -> SessionLedger:
