@@ -58,7 +58,7 @@ def test_a_text_arrives(scene: Scene, player: Player) -> None:
 
 @by_all
 def test_a_tool_round_passes(scene: Scene, player: Player) -> None:
-    """The call runs, the model reads its result, and both are in the journal under canonical names."""
+    """The call runs, the model reads its result, and both are in the journal under canonical names, in one turn."""
     script = [Reply(Thinking("Look."), Text("I will look."), player.runs("cat notes.txt")), Reply(Text("Seen."))]
 
     ran = scene.run(player, "look", script)
@@ -68,6 +68,7 @@ def test_a_tool_round_passes(scene: Scene, player: Player) -> None:
     assert "Seen." in ran.out
     assert ran.outcomes("tool.call") == [("shell", "allowed")]
     assert ran.outcomes("tool.result") == [("shell", "allowed")]
+    assert len({record.turn for record in ran.records if record.stage in ("tool.call", "tool.result")}) == 1
 
 
 @by_all
