@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.anthropic import ANTHROPIC
-from interpose.gateway.api import Mark, ProposedCall
+from interpose.gateway.api import Mark, ProposedCall, Unreadable
 from interpose.gateway.driving import Driven, drive_reply, drive_stream
 from interpose.gateway.ledger import SessionLedger
 from interpose.wire.sse import SseReader
@@ -241,3 +241,23 @@ def test_a_history_with_calls_put_first_keeps_our_line_as_text() -> None:
         {"role": "assistant", "content": [own]},
     ]
     assert first[3] == ordered[5] == {"role": "assistant", "content": [entry]}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"type":"content_block_start","index":0,"content_block":{"type":"text","type":"tool_use","id":"t0"}}',
+        (
+            b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""},'
+            b'"content_block":{"type":"tool_use","id":"t0"}}'
+        ),
+        b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"","type":"tool_use"}}',
+        b'{"type":"message_start","message":{"content":[],"content":[{"type":"tool_use","id":"t0"}]}}',
+    ],
+)
+def test_what_looks_plain_at_first_hides_nothing(data: bytes) -> None:
+    """A block or a message that says twice what it is can be read in two ways, and does not leave."""
+    machine, driven = ANTHROPIC.stream(), Driven()
+    with pytest.raises(Unreadable, match="twice"):
+        driven.drive(machine.feed(b"data: " + data + b"\n\n"), refusing())
+    assert driven.body == b""

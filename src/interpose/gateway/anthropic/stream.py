@@ -3,6 +3,7 @@
 Knows: the events of the API. Does not know: sockets, why a call is refused.
 """
 
+import re
 from collections.abc import Generator
 
 from interpose.contracts.json import Json, JsonObject
@@ -31,9 +32,19 @@ from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, split
 
-_MARKS = (b"block_start", b"message_", b"\\u")
-"""Bytes without which an event cannot matter while no call is held: blocks and messages tell what they are when they
-begin. An escape may hide any of them."""
+_MARKS = (b"message_delta", b"message_stop", b"\\u")
+"""Bytes without which an event cannot matter while no call is held and no block begins; an escape may hide any."""
+
+_START = b"block_start"
+_BLOCK = b'"content_block"'
+_PLAIN_BLOCK = re.compile(
+    rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"(?:text"\s*,\s*"text"|thinking"\s*,\s*"thinking")\s*:\s*""\s*'
+    rb'(?:,\s*"signature"\s*:\s*""\s*)?\}'
+)
+"""How nearly all blocks begin; all others are read."""
+
+_CONTENT = re.compile(rb'"content"\s*:\s*\[\s*[^\]\s]')
+"""How a message begins that has blocks already."""
 
 
 class AnthropicStream(EventStream):
@@ -84,9 +95,15 @@ class AnthropicStream(EventStream):
     def _first_mark(self, raw: bytes) -> int:
         if self._held or self._tail or self._closed or self._before or self._places.has_moved:
             return 0
-        if raw.find(b"block_start") < 0 and raw.find(b"message_") < 0 and raw.find(b"\\") < 0:  # quicker than `in`
+        start, message = raw.find(_START), raw.find(b"message_")  # quicker than `in`
+        if start < 0 and message < 0 and raw.find(b"\\") < 0:
             return -1
-        return min((at for mark in _MARKS if (at := raw.find(mark)) >= 0), default=-1)
+        places = [raw.find(mark) for mark in _MARKS]
+        if start >= 0 and raw.count(_BLOCK) != len(_PLAIN_BLOCK.findall(raw)):
+            places.append(start)
+        if message >= 0 and (full := _CONTENT.search(raw)) is not None:
+            places.append(full.start())
+        return min((at for at in places if at >= 0), default=-1)
 
     def _take(self, event: SseEvent, out: Out) -> Steps:
         yield from read_in_one_way(event.data, out)
