@@ -153,6 +153,7 @@ def test_a_second_call_with_the_same_id_cannot_be_read() -> None:
         first, second = driven.asked
         assert first.problem is None
         assert "another call" in (second.problem or "")
+        assert (first.call_id, second.call_id) == ("t0", "t0#2")
         assert driven.body.count(b'"tool_use", "id"') + driven.body.count(b'"tool_use","id"') == 1
 
 

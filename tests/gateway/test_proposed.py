@@ -132,6 +132,13 @@ def test_ids_that_are_missing_stand_for_nothing() -> None:
     assert with_name(unnamed, "kind") is unnamed
 
 
+def test_each_call_is_judged_under_an_id_of_its_own() -> None:
+    """The journal and the verdicts of one are not the other's."""
+    ids, call = CallIds(), ProposedCall("c1", "Bash", {"a": 1})
+
+    assert [ids.own(call).call_id for _ in range(3)] == ["c1", "c1#2", "c1#3"]
+
+
 @pytest.mark.parametrize("delta", [None, {}, {"content": ""}])
 def test_calls_of_a_message_in_a_chunk_are_judged(delta: Any) -> None:
     """Some clients run them; they leave where calls belong, or not at all."""

@@ -3,6 +3,7 @@
 Knows: complete calls. Does not know: any API's shape, verdicts.
 """
 
+from collections import Counter
 from dataclasses import replace
 
 from interpose.catalog.names import UNKNOWN_PREFIX
@@ -24,17 +25,19 @@ class CallIds:
     """The ids of one reply's calls. Not for several threads."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set()
+        self._taken: Counter[str] = Counter()
 
     def own(self, call: ProposedCall, call_id: str | None = None) -> ProposedCall:
         """The call; one whose id stands for another call cannot be read, since a result could answer either.
 
-        `call_id` is the id that the provider gave it, where that is not the call's; "" is none.
+        It is judged and told of under an id of ours. `call_id` is the id that the provider gave it, where that is not
+        the call's; "" is none.
         """
         given = call.call_id if call_id is None else call_id
         if not given:
             return call
-        if given in self._taken:
-            return replace(call, arguments={}, problem="the id of the call stands for another call of the same reply")
-        self._taken.add(given)
-        return call
+        self._taken[given] += 1
+        if self._taken[given] == 1:
+            return call
+        problem = "the id of the call stands for another call of the same reply"
+        return replace(call, call_id=f"{given}#{self._taken[given]}", arguments={}, problem=problem)
