@@ -28,6 +28,9 @@ TEXT_MARK = re.compile(rb'"content"\s*:\s*"[^"]')
 """How a text looks that is not empty."""
 
 _FINISH_MARK = re.compile(rb'finish_reason"\s*:\s*[^\sn]')
+_FINISHES = (b'finish_reason":"', b'finish_reason": "')
+"""How nearly all servers write a finish: found ten times as fast as by the pattern, which is left for the others."""
+
 _REASON = b'finish_reason"'
 _NO_REASON = (b'finish_reason":null', b'finish_reason": null')
 _END_BYTES = 64
@@ -116,9 +119,7 @@ def first_mark(raw: bytes) -> int:
     """
     if is_plain(raw):
         return -1
-    call = raw.find(_CALL_MARK)
-    finish = _FINISH_MARK.search(raw)
-    places = (call, raw.find(b"\\u"), raw.find(DONE), finish.start() if finish is not None else -1)
+    places = (raw.find(_CALL_MARK), raw.find(b"\\u"), raw.find(DONE), _first_finish(raw))
     return min((at for at in places if at >= 0), default=-1)
 
 
@@ -143,9 +144,17 @@ def told_as_deltas(event: SseEvent, chunk: JsonObject) -> tuple[SseEvent, JsonOb
     return event.with_data(write_json(fresh)), fresh
 
 
+def _first_finish(raw: bytes) -> int:
+    found = [at for at in map(raw.find, _FINISHES) if at >= 0]
+    if found:
+        return min(found)
+    other = _FINISH_MARK.search(raw)
+    return -1 if other is None else other.start()
+
+
 def finishes_in(raw: bytes) -> int:
     """How many finishes a reply seems to have, those that left unnoticed among them."""
-    return len(_FINISH_MARK.findall(raw))
+    return sum(map(raw.count, _FINISHES)) or len(_FINISH_MARK.findall(raw))
 
 
 def tells_error(block: bytes) -> bool:

@@ -12,7 +12,7 @@ from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.bodies import content_text, object_of
 from interpose.gateway.chat.calls import LEGACY, THOUGHTS
 from interpose.gateway.chat.choice import Choice
-from interpose.gateway.chat.chunks import DONE, events_of, is_done
+from interpose.gateway.chat.chunks import DONE, events_of, finishes_in, is_done
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import read_json, write_json
 from interpose.wire.sse import SseEvent
@@ -29,8 +29,8 @@ _CONTENT = re.compile(rb'"content"\s*:\s*(null|"[^"\\]*(?:\\.[^"\\]*)*"|)')
 """Each content; nothing where it is no text."""
 
 _REFUSAL = re.compile(rb'"refusal"\s*:\s*[^\sn]')
-_NOT_QUICK = (b'"index": 1', b'"index":1', b"\\u00")
-"""What the quick way does not read: another choice, a letter that may be written as an escape."""
+_ESCAPE = b"\\u00"
+"""How a letter may be written that a mark is then not found by."""
 
 
 class _Incoherent(ValueError):  # noqa: N818 - says what the chunks are
@@ -57,7 +57,8 @@ def spoken(raw: bytes) -> str:
 
 
 def _is_quick(raw: bytes) -> bool:
-    if any(raw.find(mark) >= 0 for mark in _NOT_QUICK):  # quicker than one pattern for all
+    """Whether it is one choice, for each has a finish of its own, without a refusal or letters written as escapes."""
+    if raw.find(_ESCAPE) >= 0 or finishes_in(raw) > 1:
         return False
     return raw.find(b'"refusal"') < 0 or _REFUSAL.search(raw) is None
 
