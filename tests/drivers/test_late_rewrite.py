@@ -7,15 +7,27 @@ from typing import Any
 
 import pytest
 
+from interpose.concerns.permission.middleware import PermissionMiddleware
 from interpose.concerns.policy.middleware import PolicyMiddleware
+from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.stages import Annotation, Context, Point, ToolCall, ToolResult
 from interpose.contracts.tools import Arguments, CallNext, ToolMiddleware
 from interpose.contracts.verdict import Verdict
 from interpose.drivers.driver import BaseDriver
+from interpose.drivers.hosted import HostedDriver
+from interpose.drivers.orchestrator import Orchestrator
 from interpose.testing.fakes import FakePolicy, allow, refuse
 from tests.drivers.making import Doing, Leaf, Rewriting
+from tests.drivers.test_tree import Composite, WaitingComposite
 
 CONTEXT = Context("process", "s1", "/w")
+
+
+class Hosting(HostedDriver):
+    """Tools behind a list."""
+
+    meta = DriverMeta("test.hosting", "Hosting", "1")
+
 
 Run = Callable[[BaseDriver, str, Mapping[str, Any]], Any]
 
@@ -173,3 +185,135 @@ def test_data_that_a_handler_edits_is_judged_once_more(run: Run) -> None:
     driver, given = judged_by(policy), deque(["hi"])
     assert "evil is not said" in run(driver, "echo", {"text": given})
     assert (driver.runs, given) == ([], deque(["hi"]))
+
+
+def evil_inside() -> Rewriting:
+    """Makes any call one of `echo` that says evil."""
+    return Rewriting(lambda name, arguments: ("echo", {"text": "evil"}))
+
+
+def below(leaf: Leaf, policy: FakePolicy, shape: str) -> tuple[BaseDriver, str]:
+    """A driver with the policy in its list and the leaf somewhere below, and what it calls the leaf's `echo`."""
+    judge = PolicyMiddleware(policy, context=CONTEXT)
+    match shape:
+        case "one":
+            return Orchestrator({"a": leaf}, middleware=[judge]), "echo"
+        case "several":
+            return Orchestrator({"a": leaf, "b": Leaf()}, middleware=[judge]), "a__echo"
+        case "nested":
+            inner = Orchestrator({"a": leaf, "b": Leaf()})
+            return Orchestrator({"x": inner, "y": Leaf()}, middleware=[judge]), "x__a__echo"
+        case "hosted":
+            return Hosting(leaf, {"middleware": [judge]}), "echo"
+        case "composite":
+            return Composite([leaf], [judge]), "c0_echo"
+        case "waiting":
+            return WaitingComposite([leaf], [judge]), "c0_echo"
+        case _:
+            inner = Orchestrator({"a": Hosting(leaf, {}), "b": Leaf()})
+            return Orchestrator({"x": Composite([inner], []), "y": Leaf()}, middleware=[judge]), "x__c0_a__echo"
+
+
+shapes = pytest.mark.parametrize("shape", ["one", "several", "nested", "hosted", "composite", "waiting", "deep"])
+
+
+@both
+@shapes
+def test_a_change_in_the_list_of_a_driver_below_is_judged_above(run: Run, shape: str) -> None:
+    """By the name that the policy knows the tool by; what it refuses does not run."""
+    policy, leaf = FakePolicy(no_evil), Leaf(middleware=[evil_inside()])
+    driver, name = below(leaf, policy, shape)
+    assert "evil is not said" in run(driver, name, {"text": "good"})
+    assert leaf.runs == []
+    assert calls_of(policy) == [(name, {"text": "good"}), (name, {"text": "evil"})]
+
+
+@both
+@shapes
+def test_an_unchanged_call_to_a_driver_below_is_judged_once(run: Run, shape: str) -> None:
+    """Another name on the way is no change."""
+    policy, leaf = FakePolicy(no_evil), Leaf(middleware=[Rewriting(lambda name, arguments: (name, {**arguments}))])
+    driver, name = below(leaf, policy, shape)
+    assert run(driver, name, {"text": "good"}) == "good"
+    assert calls_of(policy) == [(name, {"text": "good"})]
+
+
+@both
+@pytest.mark.parametrize(
+    ("shape", "known"),
+    [("one", "fail"), ("several", "a__fail"), ("nested", "x__a__fail"), ("hosted", "fail"), ("composite", "fail")],
+)
+def test_a_call_renamed_below_is_judged_by_the_name_above(run: Run, shape: str, known: str) -> None:
+    """A driver that says nothing of its names has the tool judged by the name that it has below."""
+    policy, leaf = FakePolicy(), Leaf(middleware=[Rewriting(lambda _, arguments: ("fail", arguments))])
+    leaf.act = lambda tool_name, _: tool_name
+    driver, name = below(leaf, policy, shape)
+    assert run(driver, name, {"text": "good"}) == "fail"
+    assert [tool_name for tool_name, _ in calls_of(policy)] == [name, known]
+
+
+@both
+def test_a_change_below_is_judged_by_every_policy_on_the_way(run: Run) -> None:
+    """The one above first; a no of either is enough."""
+    strict, mild = FakePolicy(no_evil), FakePolicy()
+    for outer, inner in ((strict, mild), (mild, strict)):
+        leaf = judged_by(inner, evil_inside())
+        driver = Orchestrator({"a": leaf, "b": Leaf()}, middleware=[PolicyMiddleware(outer, context=CONTEXT)])
+        assert "evil is not said" in run(driver, "a__echo", {"text": "good"})
+        assert leaf.runs == []
+    assert calls_of(mild) == [("echo", {"text": "good"}), ("a__echo", {"text": "good"}), ("a__echo", {"text": "evil"})]
+
+
+@both
+def test_a_change_below_is_asked_about_above(run: Run) -> None:
+    """A yes to one form is none to another, and one person is asked about each form once."""
+    asked: list[tuple[str, str]] = []
+
+    def person(tool_name: str, arguments: dict[str, Any]) -> bool:
+        asked.append((tool_name, arguments["text"]))
+        return bool(arguments["text"] != "evil")
+
+    leaf = Leaf(middleware=[evil_inside(), PermissionMiddleware(consent=lambda *_: True)])
+    driver = Orchestrator({"a": leaf, "b": Leaf()}, middleware=[PermissionMiddleware(consent=person)])
+    assert "permission_denied" in run(driver, "a__echo", {"text": "good"})
+    assert (leaf.runs, asked) == ([], [("a__echo", "good"), ("a__echo", "evil")])
+
+
+@both
+@pytest.mark.parametrize("kind", [Composite, WaitingComposite])
+def test_what_a_driver_makes_of_a_call_by_itself_is_its_own_doing(run: Run, kind: type[Composite]) -> None:
+    """Its tool was judged; what the list of a part makes of its call is judged as the part's tool."""
+
+    class Louder(kind):  # type: ignore[valid-type, misc]
+        """Says it louder."""
+
+        def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+            """The part's tool."""
+            return super().execute_tool(tool_name, {"text": f"{arguments['text']}!"})
+
+        async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+            """Awaited where the parts are."""
+            if kind is Composite:
+                return await BaseDriver.execute_tool_async(self, tool_name, arguments)
+            return await super().execute_tool_async(tool_name, {"text": f"{arguments['text']}!"})
+
+    policy = FakePolicy(no_evil)
+    assert run(Louder([Leaf()], [PolicyMiddleware(policy, context=CONTEXT)]), "c0_echo", {"text": "good"}) == "good!"
+    assert calls_of(policy) == [("c0_echo", {"text": "good"})]
+
+    leaf = Leaf(middleware=[evil_inside()])
+    changed = Louder([leaf], [PolicyMiddleware(policy, context=CONTEXT)])
+    assert "evil is not said" in run(changed, "c0_echo", {"text": "good"})
+    assert (calls_of(policy)[-1], leaf.runs) == (("echo", {"text": "evil"}), [])
+
+
+@both
+def test_late_rewrite_holds_for_the_list_of_its_own_driver(run: Run) -> None:
+    """A driver below cannot say for the policy above it that its list is trusted; the driver of that policy can."""
+    leaf = Leaf(middleware=[evil_inside()], late_rewrite=True)
+    driver, name = below(leaf, FakePolicy(no_evil), "several")
+    assert "evil is not said" in run(driver, name, {"text": "good"})
+
+    judge = PolicyMiddleware(FakePolicy(no_evil), context=CONTEXT)
+    trusting = Orchestrator({"a": leaf, "b": Leaf()}, middleware=[judge], late_rewrite=True)
+    assert run(trusting, "a__echo", {"text": "good"}) == "evil"

@@ -8,20 +8,28 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interpose.concerns.policy.middleware import PolicyMiddleware
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.sheet import DriverMeta
+from interpose.contracts.stages import Context, Point, ToolCall
 from interpose.contracts.tools import Arguments, Flow, FlowMiddleware, SupportsToolMiddleware, ToolMiddleware
+from interpose.contracts.verdict import Verdict
 from interpose.drivers.children import invoke, invoke_async, tools_of
 from interpose.drivers.driver import BaseDriver
 from interpose.drivers.orchestrator import Orchestrator
+from interpose.testing.fakes import FakePolicy, allow, refuse
+from tests.drivers.making import Rewriting
+
+WRONG = 2
 
 
 @dataclass
 class Ledger:
-    """Counts: how often each list was passed, and how often a terminal was reached and by which way."""
+    """Counts: how often each list was passed, how often a terminal was reached, by which way, and with what."""
 
     passed: list[str] = field(default_factory=list)
     reached: list[str] = field(default_factory=list)
+    given: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Gate(FlowMiddleware):
@@ -55,6 +63,7 @@ class TreeLeaf(BaseDriver):
     def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """The side effect."""
         self.ledger.reached.append(self.name)
+        self.ledger.given.append(arguments)
         return f"ran {self.name}"
 
 
@@ -73,6 +82,7 @@ class TreeBare(ToolDriver):
     def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """The side effect."""
         self.ledger.reached.append(self.name)
+        self.ledger.given.append(arguments)
         return f"ran {self.name}"
 
 
@@ -114,23 +124,47 @@ class Shape:
 
 
 GATES = st.lists(st.integers(0, 2), max_size=2).map(tuple)
-LEAVES = st.builds(Shape, st.sampled_from(["leaf", "bare"]), GATES)
-TREES = st.recursive(
-    LEAVES,
-    lambda inner: st.builds(
-        Shape,
-        st.sampled_from(["orchestrator", "composite", "waiting"]),
-        GATES,
-        st.lists(inner, min_size=1, max_size=3).map(tuple),
-    ),
-    max_leaves=6,
-)
 
 
-def built(shape: Shape, ledger: Ledger, name: str = "r") -> ToolDriver:
+def trees(gates: st.SearchStrategy[tuple[int, ...]]) -> st.SearchStrategy[Shape]:
+    """Trees whose lists are of these."""
+    return st.recursive(
+        st.builds(Shape, st.sampled_from(["leaf", "bare"]), gates),
+        lambda inner: st.builds(
+            Shape,
+            st.sampled_from(["orchestrator", "composite", "waiting"]),
+            gates,
+            st.lists(inner, min_size=1, max_size=3).map(tuple),
+        ),
+        max_leaves=6,
+    )
+
+
+TREES = trees(GATES)
+JUDGED_TREES = trees(GATES.filter(lambda gates: gates.count(0) < 2))
+
+
+Making = Callable[[str, int, Ledger], ToolMiddleware]
+
+
+def judge_or_change(name: str, kind: int, ledger: Ledger) -> ToolMiddleware:
+    """A policy that refuses an x of 2, or what makes x 1 or 2."""
+    if kind:
+        return Rewriting(lambda tool_name, _: (tool_name, {"x": kind}))
+
+    def judging(point: Point) -> Verdict:
+        if not isinstance(point, ToolCall):
+            return allow(point)
+        ledger.passed.append(f"{name} {point.arguments['x']}")
+        return refuse(point) if point.arguments["x"] == WRONG else allow(point)
+
+    return PolicyMiddleware(FakePolicy(judging), context=Context("process", "s1"))
+
+
+def built(shape: Shape, ledger: Ledger, name: str = "r", making: Making = Gate) -> ToolDriver:
     """The drivers of a tree; gates are named after their node."""
-    gates = [Gate(f"{name}#{i}", times, ledger) for i, times in enumerate(shape.gates)]
-    children = [built(child, ledger, f"{name}-{i}") for i, child in enumerate(shape.children)]
+    gates = [making(f"{name}#{i}", kind, ledger) for i, kind in enumerate(shape.gates)]
+    children = [built(child, ledger, f"{name}-{i}", making) for i, child in enumerate(shape.children)]
     match shape.kind:
         case "leaf":
             return TreeLeaf(name, ledger, gates)
@@ -165,19 +199,19 @@ def expected(way: tuple[tuple[str, int], ...]) -> tuple[dict[str, int], int]:
 
 def run_sync(driver: ToolDriver, tool_name: str) -> Any:
     """One sync call."""
-    return invoke(driver, tool_name, {})
+    return invoke(driver, tool_name, {"x": 0})
 
 
 def run_async(driver: ToolDriver, tool_name: str) -> Any:
     """One async call."""
-    return asyncio.run(invoke_async(driver, tool_name, {}))
+    return asyncio.run(invoke_async(driver, tool_name, {"x": 0}))
 
 
 def run_reply(driver: ToolDriver, tool_name: str) -> Any:
     """As a model's reply, where the driver reads replies."""
     if not isinstance(driver, BaseDriver):
         return run_sync(driver, tool_name)
-    return driver.process_llm_response({"tool": tool_name, "arguments": {}}).tool_call_result
+    return driver.process_llm_response({"tool": tool_name, "arguments": {"x": 0}}).tool_call_result
 
 
 def hold(shape: Shape, run: Callable[[ToolDriver, str], Any]) -> None:
@@ -197,6 +231,32 @@ def hold(shape: Shape, run: Callable[[ToolDriver, str], Any]) -> None:
         assert len(ledger.passed) == sum(passed.values())
         assert (result == f"ran {leaf}") == (count > 0)
         assert isinstance(driver, SupportsToolMiddleware) or shape.kind == "bare"
+
+
+def hold_judged(shape: Shape, run: Callable[[ToolDriver, str], Any]) -> None:
+    """Calls every tool of a tree of policies and what changes calls."""
+    ledger = Ledger()
+    driver = built(shape, ledger, making=judge_or_change)
+    for tool_name, (_, way) in zip([tool.name for tool in tools_of(driver)], ways(shape), strict=True):
+        ledger.passed.clear()
+        ledger.given.clear()
+        run(driver, tool_name)
+        judges = [gate for gate, kind in way if not kind]
+        for arguments in ledger.given:
+            assert not judges or arguments["x"] != WRONG
+            assert {f"{judge} {arguments['x']}" for judge in judges} <= {*ledger.passed}
+
+
+@given(JUDGED_TREES)
+def test_no_sync_call_runs_unjudged(shape: Shape) -> None:
+    """What runs was judged as it is by every policy on its way, wherever and however often it was changed."""
+    hold_judged(shape, run_sync)
+
+
+@given(JUDGED_TREES)
+def test_no_async_call_runs_unjudged(shape: Shape) -> None:
+    """The same, awaited."""
+    hold_judged(shape, run_async)
 
 
 @given(TREES)

@@ -58,8 +58,9 @@ class Call:
     `judged_digest` is the digest of the name and arguments that the policy judged, written by `PolicyMiddleware`;
     None while nobody has judged. `late_judge` is asked by a driver when what is about to run has another digest.
     `leaf_of` is given by a driver that puts labels in front of its tools' names; None: names are the tools' own.
+    `late_rewrite` is written by a driver whose list may change a call unjudged.
     `facts` is what middlewares keep of this call, also from one driver's list to the next one's inside of it; `above`
-    is the tool's name in this list and the name by which the outer lists know it, None in the outermost.
+    is the call in the list that is around this one's driver, None in the outermost.
     """
 
     call_id: str
@@ -67,7 +68,8 @@ class Call:
     late_judge: LateJudge | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     leaf_of: LeafOf | None = None
-    above: tuple[str, str] | None = None
+    late_rewrite: bool = False
+    above: "Above | None" = None
 
     def leaf(self, tool_name: str) -> str:
         """What the driver that has the tool calls it, for a middleware that is about tools wherever they are."""
@@ -77,12 +79,38 @@ class Call:
         """One name for a tool in all the lists that a call goes through; another one for what it was renamed to."""
         if self.above is None:
             return tool_name
-        here, outside = self.above
-        return outside if tool_name == here else f"{outside}\0{tool_name}"
+        outside = self.above.call.known_as(self.above.name_of(tool_name))
+        is_theirs = tool_name == self.above.name_there or self.above.named_here is not None
+        return outside if is_theirs else f"{self.above.name_there}\0{outside}"
 
-    def handed_down(self, tool_name: str, name_there: str) -> "Call":
-        """The same call for the list of the driver that has the tool `tool_name` as `name_there`."""
-        return Call(self.call_id, facts=self.facts, above=(name_there, self.known_as(tool_name)))
+    def handed_down(self, tool_name: str, name_there: str, *, named_here: Callable[[str], str] | None = None) -> "Call":
+        """The same call for the list of the driver that has the tool `tool_name` as `name_there`.
+
+        What that list makes of the call is judged here too, before it runs. `named_here` says what its other tools are
+        called here; without it they have their own names.
+        """
+        return Call(self.call_id, facts=self.facts, above=Above(self, tool_name, name_there, named_here))
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """The call in the list around a driver, and the names of the driver's tools there; see `Call.handed_down`.
+
+    `given` is the digest of the call as the outer driver made it, where it makes another call of its own: nobody above
+    has to judge that.
+    """
+
+    call: Call
+    tool_name: str
+    name_there: str
+    named_here: Callable[[str], str] | None = None
+    given: str = ""
+
+    def name_of(self, tool_name: str) -> str:
+        """What the list above calls a tool of the driver."""
+        if tool_name == self.name_there:
+            return self.tool_name
+        return tool_name if self.named_here is None else self.named_here(tool_name)
 
 
 def without_label(tool_name: str) -> str:

@@ -1,22 +1,38 @@
 """One call on its way through a middleware list, and what reached the tool.
 
-Knows: that only an offered tool is called, that only a known one runs, and that what runs is what was judged.
+Knows: that only an offered tool is called, that only a known one runs, and that what runs is what was judged, in this
+list and in those around it.
 Does not know: middlewares, who judges, what becomes of the result.
 """
 
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from interpose.contracts.arguments import owned
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import MisuseError, UnknownToolError
-from interpose.contracts.tools import Call, LateJudge, Withheld
+from interpose.contracts.tools import Above, Arguments, Call, LateJudge, Withheld
 
 Reach: TypeAlias = Callable[[str, dict[str, Any], Call], Any]
 """Runs a tool: its name, its arguments, the call as the list has seen it."""
 ReachAsync: TypeAlias = Callable[[str, dict[str, Any], Call], Awaitable[Any]]
+
+_RUNNING: ContextVar[tuple[Call, str, dict[str, Any]] | None] = ContextVar("interpose-running-tool", default=None)
+"""The call whose tool is running here, with the tool's name and arguments; for what the tool calls on by itself."""
+
+
+def called_inside(tool_name: str, arguments: Arguments) -> Call:
+    """The call for a driver that a running tool calls by itself: what its list makes of it is judged above too."""
+    running = _RUNNING.get()
+    if running is None:
+        return Call("")
+    call, name, given = running
+    if call_digest(tool_name, given) == (digest := call_digest(tool_name, owned(arguments, "the caller"))):
+        return Call("", above=Above(call, name, tool_name))
+    return Call("", above=Above(call, tool_name, tool_name, given=digest))
 
 
 class Attempt:
@@ -29,16 +45,16 @@ class Attempt:
         tool_error: what the last run raised. Let go of it with `forget`: it holds the frames that hold this value.
     """
 
-    __slots__ = ("_known", "_late_rewrite", "_offered", "call", "executed", "returned", "tool_error")
+    __slots__ = ("_known", "_offered", "call", "executed", "returned", "tool_error")
 
     def __init__(self, call: Call, *, known: Iterable[str], offered: Iterable[str], late_rewrite: bool) -> None:
         self.call = call
+        self.call.late_rewrite = late_rewrite
         self.executed: tuple[str, dict[str, Any]] | None = None
         self.returned = False
         self.tool_error: BaseException | None = None
         self._known = frozenset(known)
         self._offered = frozenset(offered)
-        self._late_rewrite = late_rewrite
 
     def admit(self, tool_name: str) -> None:
         """Raises UnknownToolError for a tool that the list does not offer."""
@@ -48,11 +64,12 @@ class Attempt:
     def terminal(self, tool_name: str, arguments: dict[str, Any], reach: Reach) -> Any:
         """Runs the tool, or returns why it may not run as it is now; raises what it raises."""
         final = owned(arguments, "the list")
-        judge = self._late_judge(tool_name, final)
-        if judge is not None and (withheld := judge.judge(tool_name, final)) is not None:
-            return withheld.answer
+        for judge, name in self._late_judges(tool_name, final):
+            if (withheld := judge.judge(name, final)) is not None:
+                return withheld.answer
 
         self.executed = (tool_name, final)
+        running = _RUNNING.set((self.call, tool_name, final))
         try:
             result = reach(tool_name, arguments, self.call)
         except StopIteration as error:  # on its way out it would end a generator, and a middleware would be blamed
@@ -61,22 +78,27 @@ class Attempt:
         except BaseException as error:
             self.tool_error = error
             raise
+        finally:
+            _RUNNING.reset(running)
         self._came_back(tool_name, result)
         return result
 
     async def terminal_async(self, tool_name: str, arguments: dict[str, Any], reach: ReachAsync) -> Any:
         """As `terminal`, awaited."""
         final = owned(arguments, "the list")
-        judge = self._late_judge(tool_name, final)
-        if judge is not None and (withheld := await judge.judge_async(tool_name, final)) is not None:
-            return withheld.answer
+        for judge, name in self._late_judges(tool_name, final):
+            if (withheld := await judge.judge_async(name, final)) is not None:
+                return withheld.answer
 
         self.executed = (tool_name, final)
+        running = _RUNNING.set((self.call, tool_name, final))
         try:
             result = await reach(tool_name, arguments, self.call)
         except BaseException as error:
             self.tool_error = error
             raise
+        finally:
+            _RUNNING.reset(running)
         self._came_back(tool_name, result)
         return result
 
@@ -95,14 +117,23 @@ class Attempt:
             raise self.tool_error
         self.returned = True
 
-    def _late_judge(self, tool_name: str, arguments: dict[str, Any]) -> LateJudge | None:
-        """Who must judge once more what is about to run; None when it is what was judged, or nobody judges."""
+    def _late_judges(self, tool_name: str, arguments: dict[str, Any]) -> list[tuple[LateJudge, str]]:
+        """Who must judge once more what is about to run, outermost first, each with the name that it knows the tool by.
+
+        They are those of this list and of all the lists around this driver who have judged something else.
+        """
         if tool_name not in self._known:
             raise UnknownToolError(tool_name, self._known)
-        judged = self.call.judged_digest
-        if judged is None or self._late_rewrite or call_digest(tool_name, arguments) == judged:
-            return None
-        return self.call.late_judge or _NobodyJudges()
+        judges: list[tuple[LateJudge, str]] = []
+        call, name = self.call, tool_name
+        while True:
+            judged = call.judged_digest
+            if judged is not None and not call.late_rewrite and call_digest(name, arguments) != judged:
+                judges.insert(0, (call.late_judge or _NobodyJudges(), name))
+            above = call.above
+            if above is None or (above.given and above.given == call_digest(name, arguments)):
+                return judges
+            call, name = above.call, above.name_of(name)
 
 
 class _NobodyJudges:

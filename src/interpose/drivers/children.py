@@ -9,6 +9,7 @@ from typing import Any
 from interpose.contracts.arguments import owned
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.tools import Arguments, Call, SupportsToolMiddleware
+from interpose.drivers.attempt import called_inside
 from interpose.drivers.driver import BaseDriver, listed_tools
 
 
@@ -25,10 +26,12 @@ def leaf_of(driver: ToolDriver, tool_name: str) -> str:
 def invoke(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call: Call | None = None) -> Any:
     """Runs the driver's tool inside its list, or as it is where it has none; raises what it raises.
 
-    With `call` the list sees it as the same call that another list has seen: `Call.handed_down` makes it.
+    With `call` the list sees it as the same call that another list has seen: `Call.handed_down` makes it. Without, it
+    is a call of its own; inside of a running tool what the list makes of it is still judged by those around that tool.
     """
     if isinstance(driver, BaseDriver):
-        return driver.invoke_tool(tool_name, arguments, call=call)
+        inside = called_inside(tool_name, arguments) if call is None else call
+        return driver.invoke_tool(tool_name, arguments, call=inside)
     if isinstance(driver, SupportsToolMiddleware):
         return driver.invoke_tool(tool_name, arguments)
     return driver.execute_tool(tool_name, owned(arguments, "the caller"))
@@ -37,7 +40,8 @@ def invoke(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call: Ca
 async def invoke_async(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call: Call | None = None) -> Any:
     """As `invoke`, from an event loop."""
     if isinstance(driver, BaseDriver):
-        return await driver.invoke_tool_async(tool_name, arguments, call=call)
+        inside = called_inside(tool_name, arguments) if call is None else call
+        return await driver.invoke_tool_async(tool_name, arguments, call=inside)
     if isinstance(driver, SupportsToolMiddleware):
         return await driver.invoke_tool_async(tool_name, arguments)
     return await driver.execute_tool_async(tool_name, owned(arguments, "the caller"))

@@ -58,7 +58,11 @@ class HostedDriver(BaseDriver):
         return await invoke_async(self._tools, tool_name, arguments)
 
     def _reach(self, tool_name: str, arguments: dict[str, Any], call: Call) -> Any:
-        return invoke(self._tools, tool_name, arguments, call=call.handed_down(tool_name, tool_name))
+        return invoke(self._tools, tool_name, arguments, call=_handed_down(call, tool_name))
 
     async def _reach_async(self, tool_name: str, arguments: dict[str, Any], call: Call) -> Any:
-        return await invoke_async(self._tools, tool_name, arguments, call=call.handed_down(tool_name, tool_name))
+        return await invoke_async(self._tools, tool_name, arguments, call=_handed_down(call, tool_name))
+
+
+def _handed_down(call: Call, tool_name: str) -> Call:
+    return call.handed_down(tool_name, tool_name, named_here=str)

@@ -18,6 +18,7 @@ from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthchec
 from interpose.contracts.errors import UnknownToolError
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.tools import LABEL_END, Arguments, Call, Linked, SupportsToolMiddleware, ToolMiddleware
+from interpose.drivers.attempt import called_inside
 from interpose.drivers.children import invoke, invoke_async, leaf_of, tools_of
 from interpose.drivers.driver import BaseDriver
 from interpose.drivers.naming import NAME_MOST
@@ -134,11 +135,11 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
 
     def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """Runs a child's tool through the child's own list; raises UnknownToolError where no child has the name."""
-        return self._reach(tool_name, arguments, Call(""))
+        return self._reach(tool_name, arguments, called_inside(tool_name, arguments))
 
     async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
         """As `execute_tool`, from an event loop."""
-        return await self._reach_async(tool_name, arguments, Call(""))
+        return await self._reach_async(tool_name, arguments, called_inside(tool_name, arguments))
 
     def leaf_name(self, tool_name: str) -> str:
         """What the child that has the tool calls it, and the child's own children; a name of no child is itself."""
@@ -182,11 +183,15 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
 
     def _reach(self, tool_name: str, arguments: Arguments, call: Call) -> Any:
         driver, name = self._resolved(tool_name)
-        return invoke(driver, name, arguments, call=call.handed_down(tool_name, name))
+        return invoke(driver, name, arguments, call=self._handed_down(call, tool_name, name))
 
     async def _reach_async(self, tool_name: str, arguments: Arguments, call: Call) -> Any:
         driver, name = self._resolved(tool_name)
-        return await invoke_async(driver, name, arguments, call=call.handed_down(tool_name, name))
+        return await invoke_async(driver, name, arguments, call=self._handed_down(call, tool_name, name))
+
+    def _handed_down(self, call: Call, tool_name: str, name: str) -> Call:
+        prefix = _prefix(tool_name.partition(_SEPARATOR)[0], several=len(self._children) > 1)
+        return call.handed_down(tool_name, name, named_here=lambda other: _fitting(prefix + other))
 
     def _resolved(self, tool_name: str) -> tuple[ToolDriver, str]:
         """The child and its own name of the tool."""
