@@ -139,7 +139,7 @@ def test_neither_the_judged_nor_the_consented_form_runs_alone(run: Run) -> None:
     assert kept == "out"
     assert (person.asked, driver.runs) == ([2, 1], [{"x": 2}])
     judged = [point.arguments["x"] for point in policy.points if isinstance(point, ToolCall)]
-    assert judged == [1, 1, 2]
+    assert judged == [1, 2]
 
 
 @both

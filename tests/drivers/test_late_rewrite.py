@@ -149,7 +149,7 @@ def test_a_digest_without_a_judge_refuses_what_differs(run: Run) -> None:
     """Somebody else's policy wrote the digest and offers no second judgement: then nothing changed may run."""
 
     def foreign(tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
-        call_next.call.judged_digest = "of something else"
+        call_next.call.judged(foreign, "of something else")
         return call_next(tool_name, arguments)
 
     driver = Leaf(middleware=[Doing(foreign)])

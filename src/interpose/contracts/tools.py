@@ -4,17 +4,36 @@ A middleware sits around `execute_tool`. It may observe, rewrite, answer itself,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
 from types import GeneratorType
 from typing import Any, Protocol, TypeAlias
 
+from interpose.contracts.calls import Arguments, Call, LateJudge, Withheld
 from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.flows import no_call, plain_answer
 
-Arguments: TypeAlias = Mapping[str, Any]
-"""Read-only for a middleware, see `contracts.arguments`: to change a call, pass on `{**arguments, "x": 1}`."""
+__all__ = [
+    "LABEL_END",
+    "Arguments",
+    "Call",
+    "CallNext",
+    "CallNextAsync",
+    "ExecuteTool",
+    "ExecuteToolAsync",
+    "Flow",
+    "FlowMiddleware",
+    "FlowOrAnswer",
+    "LateJudge",
+    "Linked",
+    "ListTools",
+    "SupportsToolMiddleware",
+    "ToolMiddleware",
+    "Withheld",
+    "without_label",
+]
+
 ExecuteTool: TypeAlias = Callable[[str, dict[str, Any]], Any]
 ExecuteToolAsync: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Any]]
 ListTools: TypeAlias = Callable[[], Sequence[Tool]]
@@ -22,95 +41,11 @@ Flow: TypeAlias = Generator[tuple[str, Arguments], Any, Any]
 """Yields the call to run, receives its result or has its exception raised at the yield, returns the final result."""
 FlowOrAnswer: TypeAlias = Any
 """A `Flow`; or, from a method without any `yield`, the answer itself."""
-LeafOf: TypeAlias = Callable[[str], str]
-"""From a tool's name in one driver to its name in the driver that has it; any other name is itself. Never raises."""
 
 _CALL_PARTS = 2
 
 LABEL_END = "__"
 """Stands between the label of a driver among several and the name of its tool."""
-
-
-@dataclass(frozen=True, slots=True)
-class Withheld:
-    """A call that may not run. `answer` is what the caller gets in place of a result."""
-
-    answer: Any
-
-
-class LateJudge(Protocol):
-    """Judges a call once more that was changed after it had been judged."""
-
-    def judge(self, tool_name: str, arguments: Arguments) -> Withheld | None:
-        """None when the call may run exactly as it is now."""
-        ...
-
-    async def judge_async(self, tool_name: str, arguments: Arguments) -> Withheld | None:
-        """As `judge`, from an event loop."""
-        ...
-
-
-@dataclass(slots=True)
-class Call:
-    """One call on its way through a middleware list; the same object from the outermost to the terminal.
-
-    `call_id` is "" until somebody needs one and gives it.
-    `judged_digest` is the digest of the name and arguments that the policy judged, written by `PolicyMiddleware`;
-    None while nobody has judged. `late_judge` is asked by a driver when what is about to run has another digest.
-    `leaf_of` is given by a driver that puts labels in front of its tools' names; None: names are the tools' own.
-    `late_rewrite` is written by a driver whose list may change a call unjudged.
-    `facts` is what middlewares keep of this call, also from one driver's list to the next one's inside of it; `above`
-    is the call in the list that is around this one's driver, None in the outermost.
-    """
-
-    call_id: str
-    judged_digest: str | None = None
-    late_judge: LateJudge | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-    leaf_of: LeafOf | None = None
-    late_rewrite: bool = False
-    above: "Above | None" = None
-
-    def leaf(self, tool_name: str) -> str:
-        """What the driver that has the tool calls it, for a middleware that is about tools wherever they are."""
-        return tool_name if self.leaf_of is None else self.leaf_of(tool_name)
-
-    def known_as(self, tool_name: str) -> str:
-        """One name for a tool in all the lists that a call goes through; another one for what it was renamed to."""
-        if self.above is None:
-            return tool_name
-        outside = self.above.call.known_as(self.above.name_of(tool_name))
-        is_theirs = tool_name == self.above.name_there or self.above.named_here is not None
-        return outside if is_theirs else f"{self.above.name_there}\0{outside}"
-
-    def handed_down(self, tool_name: str, name_there: str, *, named_here: Callable[[str], str] | None = None) -> "Call":
-        """The same call for the list of the driver that has the tool `tool_name` as `name_there`.
-
-        What that list makes of the call is judged here too, before it runs. `named_here` says what its other tools are
-        called here; without it they have their own names.
-        """
-        return Call(self.call_id, facts=self.facts, above=Above(self, tool_name, name_there, named_here))
-
-
-@dataclass(frozen=True, slots=True)
-class Above:
-    """The call in the list around a driver, and the names of the driver's tools there; see `Call.handed_down`.
-
-    `given` is the digest of the call as the outer driver made it, where it makes another call of its own: nobody above
-    has to judge that.
-    """
-
-    call: Call
-    tool_name: str
-    name_there: str
-    named_here: Callable[[str], str] | None = None
-    given: str = ""
-
-    def name_of(self, tool_name: str) -> str:
-        """What the list above calls a tool of the driver."""
-        if tool_name == self.name_there:
-            return self.tool_name
-        return tool_name if self.named_here is None else self.named_here(tool_name)
 
 
 def without_label(tool_name: str) -> str:

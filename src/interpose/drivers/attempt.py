@@ -12,9 +12,9 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from interpose.contracts.arguments import owned
+from interpose.contracts.calls import Above, Arguments, Call, LateJudge, Withheld
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import MisuseError, UnknownToolError
-from interpose.contracts.tools import Above, Arguments, Call, LateJudge, Withheld
 
 Reach: TypeAlias = Callable[[str, dict[str, Any], Call], Any]
 """Runs a tool: its name, its arguments, the call as the list has seen it."""
@@ -127,11 +127,11 @@ class Attempt:
         judges: list[tuple[LateJudge, str]] = []
         call, name = self.call, tool_name
         while True:
-            judged = call.judged_digest
-            if judged is not None and not call.late_rewrite and call_digest(name, arguments) != judged:
-                judges.insert(0, (call.late_judge or _NobodyJudges(), name))
-            above = call.above
-            if above is None or (above.given and above.given == call_digest(name, arguments)):
+            above, judgements = call.above, () if call.late_rewrite else call.judgements
+            digest = call_digest(name, arguments) if judgements or (above and above.given) else ""
+            here = [(each.late_judge or _NobodyJudges(), name) for each in judgements if each.digest != digest]
+            judges = [*here, *judges]
+            if above is None or (above.given and above.given == digest):
                 return judges
             call, name = above.call, above.name_of(name)
 

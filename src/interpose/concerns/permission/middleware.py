@@ -14,7 +14,7 @@ from interpose.concerns.permission.contract import ConsentError, ConsentHandler,
 from interpose.contracts.arguments import owned
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import ConfigError, MisuseError
-from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, LateJudge, ToolMiddleware, Withheld
+from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware, Withheld
 
 CONSENTS = "consents"
 """The key in `Call.facts`: which handler said yes to which digest, as a tuple of pairs."""
@@ -27,6 +27,9 @@ _Steps: TypeAlias = Generator[Question | Act, Any, Any]
 
 _Asking: TypeAlias = Generator[Question, Any, str | None]
 """Yields what is to be asked, receives the answer, returns the denial or None."""
+
+_LateAsking: TypeAlias = Generator[Question, Any, Withheld | None]
+"""As `_Asking`; the denial is in place of a result."""
 
 
 class PermissionMiddleware(ToolMiddleware, SupportsConsent):
@@ -79,35 +82,29 @@ class PermissionMiddleware(ToolMiddleware, SupportsConsent):
         denial = yield from _consented(handler, tool_name, final, call)
         if denial is not None:
             return denial
-        _bind(handler, call_digest(tool_name, final), call)
+        call.judged(self, call_digest(tool_name, final), _LateConsent(self, handler, call))
         return (yield Act(tool_name, final))
 
 
 class _LateConsent:
-    """Of one call: asks about what a middleware further in has made of it, after whoever else must judge it."""
+    """Of one call: asks about what a middleware further in has made of it."""
 
-    def __init__(self, handlers: tuple[ConsentHandler, ...], inner: LateJudge | None, call: Call) -> None:
-        self.handlers = handlers
-        self.inner = inner
+    def __init__(self, by: PermissionMiddleware, handler: ConsentHandler, call: Call) -> None:
+        self._by = by
+        self._handler = handler
         self._call = call
 
     def judge(self, tool_name: str, arguments: Arguments) -> Withheld | None:
-        if self.inner is not None and (withheld := self.inner.judge(tool_name, arguments)) is not None:
-            return withheld
-        return _withheld(driven(self._asking(tool_name, arguments), asked))
+        return driven(self._asking(tool_name, arguments), asked)
 
     async def judge_async(self, tool_name: str, arguments: Arguments) -> Withheld | None:
-        if self.inner is not None and (withheld := await self.inner.judge_async(tool_name, arguments)) is not None:
-            return withheld
-        return _withheld(await driven_async(self._asking(tool_name, arguments), asked_async))
+        return await driven_async(self._asking(tool_name, arguments), asked_async)
 
-    def _asking(self, tool_name: str, arguments: Arguments) -> _Asking:
-        self._call.judged_digest = ""  # nothing may run until everybody has said yes
-        for handler in self.handlers:
-            denial = yield from _consented(handler, tool_name, arguments, self._call)
-            if denial is not None:
-                return denial
-        self._call.judged_digest = call_digest(tool_name, arguments)
+    def _asking(self, tool_name: str, arguments: Arguments) -> _LateAsking:
+        denial = yield from _consented(self._handler, tool_name, arguments, self._call)
+        if denial is not None:
+            return Withheld(denial)
+        self._call.judged(self._by, call_digest(tool_name, arguments), self)
         return None
 
 
@@ -140,21 +137,3 @@ def _denial(handler: ConsentHandler, tool_name: str, answer: Any) -> str:
         )
     message = f"{tool_name} was not run: permission was not given."
     return json.dumps({"permission_denied": True, "tool": tool_name, "message": message}, ensure_ascii=False)
-
-
-def _bind(handler: ConsentHandler, digest: str, call: Call) -> None:
-    """Makes a driver ask once more when what is about to run is not what was consented to."""
-    late = call.late_judge
-    if not isinstance(late, _LateConsent):
-        call.late_judge = _LateConsent((handler,), late, call)
-    elif handler not in late.handlers:
-        call.late_judge = _LateConsent((*late.handlers, handler), late.inner, call)
-
-    if call.judged_digest is None:
-        call.judged_digest = digest
-    elif call.judged_digest != digest:  # judged in one form and consented to in another: neither alone may run
-        call.judged_digest = ""
-
-
-def _withheld(denial: str | None) -> Withheld | None:
-    return None if denial is None else Withheld(denial)

@@ -86,8 +86,7 @@ class PolicyMiddleware(ToolMiddleware):
         if verdict.arguments is not None:
             final, digest = verdict.arguments, call_digest(tool_name, verdict.arguments)
         late = _LateJudge(self._policy, self._late_steps, call, replace(proposed, arguments=final))
-        call.judged_digest = digest
-        call.late_judge = late
+        call.judged(self, digest, late)
         started = time.monotonic()
 
         def came_back(output: str, *, is_error: bool) -> ToolResult:
@@ -129,6 +128,7 @@ class PolicyMiddleware(ToolMiddleware):
         return _with_annotations(result, back.annotations)
 
     def _late_steps(self, late: "_LateJudge", changed: ToolCall) -> _LateSteps:
+        digest = call_digest(changed.tool_name, changed.arguments)  # before: see `_steps`
         verdict = yield from self._judged(changed)
         if verdict.arguments is not None:
             refusal = _changed_twice(late.ran, changed, verdict.arguments)
@@ -136,6 +136,7 @@ class PolicyMiddleware(ToolMiddleware):
         if verdict.refusal is not None:
             return Withheld(self._refused(changed, verdict))
         late.accept(changed, verdict)
+        late.call.judged(self, digest, late)
         return None
 
     def _judged(self, point: ToolCall | ToolResult) -> _Judging:
@@ -166,11 +167,11 @@ class _LateJudge:
     def __init__(
         self, policy: Policy, steps: Callable[["_LateJudge", ToolCall], _LateSteps], call: Call, judged: ToolCall
     ) -> None:
+        self.call = call
         self.ran = judged
         self.annotations: tuple[Annotation, ...] = ()
         self._policy = policy
         self._steps = steps
-        self._call = call
 
     def judge(self, tool_name: str, arguments: Arguments) -> Withheld | None:
         return driven(self._steps(self, self._changed(tool_name, arguments)), self._policy.judge)
@@ -181,10 +182,9 @@ class _LateJudge:
     def accept(self, changed: ToolCall, verdict: Verdict) -> None:
         self.ran = changed
         self.annotations += verdict.annotations
-        self._call.judged_digest = call_digest(changed.tool_name, changed.arguments)
 
     def _changed(self, tool_name: str, arguments: Arguments) -> ToolCall:
-        leaf = _leaf(self._call, tool_name)
+        leaf = _leaf(self.call, tool_name)
         return replace(self.ran, tool_name=tool_name, arguments=arguments, leaf=leaf)
 
 
