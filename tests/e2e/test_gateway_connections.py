@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -543,3 +544,28 @@ def test_what_few_gateways_need_is_not_loaded(module: str) -> None:
     plain = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
 
     assert subprocess.run([sys.executable, "-c", script], env=plain, timeout=30, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("login", ["", "me:pass@"], ids=["ours", "library's"])
+@pytest.mark.parametrize("is_torn", [False, True], ids=["closed", "reset"])
+def test_a_request_that_was_read_is_never_sent_twice(login: str, is_torn: bool) -> None:
+    """A kept connection that ends without an answer a while after the request had been served it, for all we know."""
+    seen: list[bytes] = []
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        read_request(connection)
+        connection.sendall(ANSWER)
+        seen.append(read_request(connection))
+        threading.Event().wait(0.2)  # the time between the two is what this is about
+        if is_torn:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with Peer(serve) as peer:
+
+        async def story(upstream: Upstream) -> None:
+            url = f"http://{login}127.0.0.1:{peer.port}"
+            assert await answer(upstream, question(url)) == (200, b"{}")
+            assert (await answer(upstream, question(url)))[0] == 0
+
+        run(story)
+        assert (peer.connections, len(seen)) == (1, 1)

@@ -81,6 +81,10 @@ class Reading:
         if not self.is_whole and self.broken is None:
             self.broken = NOT_WHOLE
 
+    def close(self) -> None:
+        """Nothing more is fed. Without this, it would stay in memory until Python looks for circles."""
+        del self._parser
+
     def take(self) -> bytes:
         """What has come of the body since the last time."""
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)

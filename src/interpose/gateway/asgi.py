@@ -49,8 +49,8 @@ class Incoming:
         self._receive = receive
         self._timeout_s = timeout_s
         self._is_read = asyncio.Event()
-        self.was_slow: BodyTooSlow | None = None
-        """What `chunks` raised; for a reader whose own library makes something else of it."""
+        self.was_slow = False
+        """Whether `chunks` raised BodyTooSlow; for a reader whose own library makes something else of it."""
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it arrives. Raises ClientGone when the client hangs up before its end, and BodyTooSlow."""
@@ -59,8 +59,8 @@ class Incoming:
                 async with asyncio.timeout(self._timeout_s):
                     piece = await self._next()
             except TimeoutError:
-                self.was_slow = self._too_slow()
-                raise self.was_slow from None
+                self.was_slow = True
+                raise self.too_slow() from None
             if piece:
                 yield piece
 
@@ -81,7 +81,7 @@ class Incoming:
                         return None
                     pieces.append(piece)
         except TimeoutError:
-            raise self._too_slow() from None
+            raise self.too_slow() from None
         return b"".join(pieces)
 
     async def gone(self) -> None:
@@ -89,6 +89,10 @@ class Incoming:
         await self._is_read.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+    def too_slow(self) -> BodyTooSlow:
+        """What is raised when the body does not come."""
+        return BodyTooSlow(f"the request's body did not arrive within {self._timeout_s:g} s")
 
     async def _next(self) -> bytes:
         """The next piece of the body, which may be empty."""
@@ -99,9 +103,6 @@ class Incoming:
             self._is_read.set()
         piece: bytes = message.get("body", b"")
         return piece
-
-    def _too_slow(self) -> BodyTooSlow:
-        return BodyTooSlow(f"the request's body did not arrive within {self._timeout_s:g} s")
 
 
 class Outgoing:

@@ -4,6 +4,7 @@ Knows: sending, back-pressure, silence, when it may be kept. Does not know: who 
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, TypeAlias, cast
 
@@ -18,6 +19,9 @@ IDLE_S = 30.0
 UNREAD_BYTES_MAX = 256 * 1024
 """With so much of a body unread, the upstream is read no further."""
 
+STALE_S = 0.05
+"""A kept connection that ends so soon after a request was written was closed before that, not because of it."""
+
 NO_ANSWER = "it closed the connection without an answer"
 SILENT = "it sent nothing for too long"
 
@@ -27,8 +31,8 @@ _PIECE_BYTES = 256 * 1024
 class Fault(Exception):  # noqa: N818 - what the other end did; told to whoever asks
     """Why there is no answer, or no more of it; `reason` is one line for people.
 
-    `may_repeat` says that the request cannot have been answered: it was not sent, or its connection, which had served
-    before, was closed without a byte.
+    `may_repeat` says that the request cannot have been served: it was not sent, or its connection, which had served
+    before, was found closed right at the sending.
     """
 
     def __init__(
@@ -102,6 +106,7 @@ class Connection(asyncio.Protocol):
         self._upload: asyncio.Task[None] | None = None
         self._fault: Exception | None = None
         self._served = 0
+        self._asked_at = 0.0
         self._waiter: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._watch = Watch(self._look)
@@ -162,9 +167,10 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Closes the connection at once; idempotent."""
-        self._request = None
+        self._request = self._fault = None
         if self._upload is not None:
             self._upload.cancel()
+            self._upload = None
         if self._transport is not None:
             self._transport.abort()
 
@@ -181,6 +187,7 @@ class Connection(asyncio.Protocol):
                 self._fail(self._lost(exc))
         _set(self._waiter)
         _set(self._room)
+        self._reading.close()
         self._on_lost(self)
 
     def data_received(self, data: bytes) -> None:
@@ -209,7 +216,8 @@ class Connection(asyncio.Protocol):
 
     def _send(self, request: Request) -> None:
         if self._transport is None or self._transport.is_closing():
-            raise self._lost(None)
+            raise Fault(NO_ANSWER, may_repeat=not isinstance(request.body, AsyncIterator))
+        self._asked_at = time.monotonic()  # the loop's own clock stands still within a turn
         self._heard_at = self._watch.now()
         self._watch.set(self._heard_at + request.read_timeout_s)
         body = request.body
@@ -252,14 +260,17 @@ class Connection(asyncio.Protocol):
     def _lost(self, exc: Exception | None) -> Fault:
         if self._reading.has_begun:
             return Fault(NOT_WHOLE)
-        is_bytes = self._request is None or not isinstance(self._request.body, AsyncIterator)
+        is_there = self._request is None or not isinstance(self._request.body, AsyncIterator)
+        is_stale = self._served > 0 and time.monotonic() - self._asked_at <= STALE_S
         words = f"the connection broke off: {exc.strerror or exc}" if isinstance(exc, OSError) else NO_ANSWER
-        return Fault(words, may_repeat=self._served > 0 and is_bytes)
+        return Fault(words, may_repeat=is_stale and is_there)
 
     async def _news(self) -> None:
         """Waits until something comes. Raises what was found to be wrong."""
         if self._fault is not None:
             raise self._fault
+        if not self.is_open:
+            raise Fault(NOT_WHOLE)
         self._waiter = self._loop.create_future()
         self._heard_at = self._watch.now()
         try:

@@ -92,19 +92,27 @@ class ClientConnection(asyncio.Protocol):
         self._base = _base_scope(self._transport)
         self._wait_until(self._watch.now() + self._limits.idle_s)
         if self._initial:
-            self.data_received(self._initial)
+            initial, self._initial = self._initial, b""
+            self.data_received(initial)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
-        """Called by asyncio: tells everybody."""
+        """Called by asyncio: tells everybody, and lets go of all that would keep it in memory."""
+        if self._transport is None:
+            return
+        self._transport = None
         self._is_deaf = True
         self._service.discard(self)
         self._watch.stop()
         if self._stall is not None:
             self._stall.cancel()
+            self._stall = None
         for serving in (self._current, self._incoming, *self._waiting):
             if serving is not None:
                 serving.lose()
+        self._current = self._incoming = None
+        self._waiting.clear()
         self._make_room()
+        del self._parser  # they hold each other
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio: feeds the parser, and watches over a head that does not end."""

@@ -140,8 +140,8 @@ class Exchange:
         if question is None:
             return
         async with self.parts.upstream.ask(question) as reply:
-            if self.incoming.was_slow is not None:
-                raise self.incoming.was_slow
+            if self.incoming.was_slow:
+                raise self.incoming.too_slow()
             if isinstance(reply, UpstreamDown):
                 await self._teller.upstream_down(target, reply)
                 return

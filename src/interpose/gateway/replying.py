@@ -187,23 +187,24 @@ class Replying:
 
     async def _alive(self, work: Awaitable[T]) -> T:
         """What `work` comes to; the client is shown life while it waits."""
-        interval_s = self.teller.parts.settings.keep_alive_s
-        loop = asyncio.get_running_loop()
-        showing: asyncio.Task[None] | None = None
-        timer: asyncio.TimerHandle
-
-        def show() -> None:
-            nonlocal showing, timer
-            showing = loop.create_task(self._show_life())
-            timer = loop.call_later(interval_s, show)
-
-        timer = loop.call_later(interval_s, show)  # cheaper than a task for the work, which mostly does not wait
+        life = _Life()
+        self._show_later(life)  # cheaper than a task for the work, which mostly does not wait
         try:
             return await work
         finally:
-            timer.cancel()
-            if showing is not None:
-                await showing
+            if life.timer is not None:
+                life.timer.cancel()
+            if life.showing is not None:
+                await life.showing
+
+    def _show_later(self, life: "_Life") -> None:
+        """No function that knows itself: what it holds would stay in memory."""
+        interval_s = self.teller.parts.settings.keep_alive_s
+        life.timer = asyncio.get_running_loop().call_later(interval_s, self._show, life)
+
+    def _show(self, life: "_Life") -> None:
+        life.showing = asyncio.get_running_loop().create_task(self._show_life())
+        self._show_later(life)
 
     async def _show_life(self) -> None:
         """A sign of life, where nothing was written for long and the client bears it. All that was written is whole."""
@@ -238,6 +239,14 @@ class Replying:
 
     def _now(self) -> float:
         return self.teller.parts.clock.monotonic()
+
+
+@dataclass(slots=True)
+class _Life:
+    """The signs of life while one thing is waited for: the next one, and the last one."""
+
+    timer: asyncio.TimerHandle | None = None
+    showing: asyncio.Task[None] | None = None
 
 
 async def _next(chunks: AsyncIterator[bytes | UpstreamDown]) -> bytes | UpstreamDown | None:

@@ -56,7 +56,6 @@ class Serving:
         self._is_chunked = False
         self._has_body = True
         self.scope = scope
-        scope["extensions"] = {NEARBY: self}
         self.keeps_alive = head.keeps_alive and not self._is_old and not head.upgrades
         self.unread = 0
         """How many bytes of the body wait for the application."""
@@ -69,10 +68,13 @@ class Serving:
     async def run(self, app: App) -> None:
         """Runs the application to its end; its connection is told how that was."""
         try:
-            await app(self.scope, self.receive, self.send)
+            await app({**self.scope, "extensions": {NEARBY: self}}, self.receive, self.send)
         except Exception as error:  # noqa: BLE001 - the application's boundary: its request fails, the server stays up
             self._link.broken(self, error)
             return
+        finally:
+            self._on_gone = None
+            self._pieces.clear()
         if not self.is_over and not self.is_gone:
             self._link.broken(self, None)
 

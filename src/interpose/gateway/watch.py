@@ -14,7 +14,7 @@ class Watch:
     """
 
     def __init__(self, look: Callable[[], None]) -> None:
-        self._look = look
+        self._look: Callable[[], None] | None = look
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = 0.0
@@ -24,7 +24,9 @@ class Watch:
         return self._loop.time()
 
     def set(self, at: float) -> None:
-        """Rings at `at`, or earlier."""
+        """Rings at `at`, or earlier; not at all once it was stopped."""
+        if self._look is None:
+            return
         if self._timer is not None:
             if self._rings_at <= at:
                 return
@@ -33,11 +35,13 @@ class Watch:
         self._timer = self._loop.call_at(at, self._ring)
 
     def stop(self) -> None:
-        """Does not ring any more."""
+        """Does not ring any more, and forgets whom it would tell."""
+        self._look = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _ring(self) -> None:
         self._timer = None
-        self._look()
+        if self._look is not None:
+            self._look()
