@@ -13,6 +13,7 @@ from interpose.contracts.stages import Point, ToolCall
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.app import Gateway
 from interpose.gateway.connection import Limits
+from interpose.gateway.load import Load
 from interpose.gateway.server import DEFAULT_LIMITS, ThreadedServer
 from interpose.gateway.settings import GatewaySettings, Upstreams
 from interpose.gateway.tracing import Tracing
@@ -47,6 +48,7 @@ class House:
     ) -> None:
         self._limits = limits
         self.tracing: Tracing | None = None
+        self.load = Load()
         self.policy = FakePolicy(judge)
         self.journal = MemoryJournal()
         self.launches = FakeLaunches()
@@ -71,6 +73,7 @@ class House:
             journal=self.journal,
             clock=SystemClock(),
             tracing=self.tracing,
+            load=self.load,
         )
 
     def __exit__(self, *exit_info: object) -> None:

@@ -1,6 +1,7 @@
 """What is over is out of memory at once, without Python's search for circles: bodies are large, and the search rare."""
 
 import gc
+import gzip
 import json
 import socket
 import threading
@@ -16,10 +17,12 @@ from interpose.contracts.verdict import Verdict
 from interpose.gateway.client import Answer
 from interpose.gateway.connection import ClientConnection
 from interpose.gateway.exchange import Exchange
+from interpose.gateway.load import Load
 from interpose.gateway.serving import Serving
 from interpose.gateway.settings import Upstreams
 from interpose.gateway.upstream import Question
 from interpose.testing.fakes import FakePolicy
+from interpose.testing.upstream import Reply, Text
 from tests.e2e.house import House, no_rm
 from tests.e2e.peers import Peer, read_request
 
@@ -162,3 +165,46 @@ def test_nothing_stays_of_a_request_whose_client_left() -> None:
                 house.until(lambda: bool(alive()))
             house.until(lambda: not alive())
         left.set()
+
+
+def test_all_bodies_at_once_have_a_bound() -> None:
+    """Above it a request is told to come again, in its API's shape, and has its room once the others are over."""
+    entered, left = threading.Event(), threading.Event()
+
+    def serve(connection: socket.socket, number: int) -> None:
+        read_request(connection)
+        if number == 1:
+            entered.set()
+            left.wait(10)
+        connection.sendall(SAID)
+
+    with Peer(serve) as peer:
+        house = House([], upstreams=Upstreams(openai=peer.url))
+        house.load = Load(2 * MANY)
+        with house:
+            first = threading.Thread(target=house.raw, args=("POST", CHAT.decode(), large()))
+            first.start()
+            entered.wait(10)
+            plain = house.raw("POST", CHAT.decode(), large())
+            packed = house.raw("POST", CHAT.decode(), gzip.compress(large()), {"content-encoding": "gzip"})
+            left.set()
+            first.join(10)
+            house.until(lambda: house.load.held == 0)
+            again = house.raw("POST", CHAT.decode(), large())
+
+    for status, headers, body in (plain, packed):
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert "as it has room for" in json.loads(body)["error"]["message"]
+    assert again[0] == 200
+
+
+def test_a_body_of_many_values_is_refused_before_it_is_read() -> None:
+    """Reading it would hold up everybody else; signs within texts are no values."""
+    with House([Reply(Text("hi"))]) as house:
+        many = b'{"model": "m", "messages": [' + b"[]," * 600_000 + b"[]]}"
+        status, _, body = house.raw("POST", CHAT.decode(), many)
+        text = {"model": "m", "messages": [{"role": "user", "content": ',"[{\\' * 300_000}]}
+        allowed, _, _ = house.raw("POST", CHAT.decode(), json.dumps(text).encode())
+
+    assert (status, allowed) == (400, 200)
+    assert "more than 1000000 JSON values" in json.loads(body)["error"]["message"]

@@ -21,6 +21,7 @@ from interpose.gateway.faults import error_body
 from interpose.gateway.gemini import GEMINI
 from interpose.gateway.identity import identity_of
 from interpose.gateway.ledger import Ledger, LedgerStore
+from interpose.gateway.load import Load
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
 from interpose.gateway.paths import decoded_path, oddity_of, plain_front, raw_path_of
 from interpose.gateway.policies import Policies
@@ -58,6 +59,7 @@ class Gateway:
         metrics: Metrics | None = None,
         tracing: Tracing | None = None,
         ledgers: LedgerStore | None = None,
+        load: Load | None = None,
     ) -> None:
         """`ledgers` keep what edits histories for the next process; without them it ends with this one."""
         self._metrics = metrics or Metrics()
@@ -74,6 +76,7 @@ class Gateway:
             ledger=Ledger(ledgers),
             codecs={codec.api: codec for codec in (ANTHROPIC, CHAT, RESPONSES, GEMINI)},
             tracing=tracing or NoTracing(),
+            load=load or Load(),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -209,7 +212,8 @@ class Gateway:
             )
         )
         body = error_body(api, turned_away.status, turned_away.reason)
-        await outgoing.whole(turned_away.status, [_JSON], body)
+        headers = [_JSON, (b"retry-after", b"1")] if turned_away.status == 503 else [_JSON]
+        await outgoing.whole(turned_away.status, headers, body)
 
 
 def bound_to(app: App, secret: str) -> App:

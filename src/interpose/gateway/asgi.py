@@ -64,11 +64,16 @@ class Incoming:
             if piece:
                 yield piece
 
-    async def whole(self, limit: int) -> bytes | None:
-        """The body, or None as soon as it is longer than `limit` bytes. Raises ClientGone and BodyTooSlow."""
+    async def whole(self, limit: int, take: Callable[[int], None] | None = None) -> bytes | None:
+        """The body, or None as soon as it is longer than `limit` bytes. Raises ClientGone and BodyTooSlow.
+
+        `take` is told of each piece's size before it is kept; what it raises is raised.
+        """
         come = self.nearby.whole_body() if self.nearby is not None else None
         if come is not None:
             self._is_read.set()
+            if take is not None:
+                take(len(come))
             return come if len(come) <= limit else None
         pieces: list[bytes] = []
         size = 0
@@ -79,6 +84,8 @@ class Incoming:
                     size += len(piece)
                     if size > limit:
                         return None
+                    if take is not None:
+                        take(len(piece))
                     pieces.append(piece)
         except TimeoutError:
             raise self.too_slow() from None

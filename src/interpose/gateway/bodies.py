@@ -4,6 +4,7 @@ Knows: how to take a JSON object apart into raw members and back, how contents o
 Does not know: any API's shape.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -18,10 +19,15 @@ from interpose.wire.repeats import repeated_key
 
 RawObject: TypeAlias = dict[str, msgspec.Raw]
 
+VALUES_MAX = 1_000_000
+"""So many values a body may have: libraries read it in one go, and nothing else runs meanwhile."""
+
 _OBJECT = msgspec.json.Decoder(RawObject)
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 
 
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_SIGNS = (b"[", b"{", b",")
 _SOMEWHERE = "a part of the body"
 _NUMBERS = tuple(b"%c" % char for char in b"-0123456789")
 _KINDS = {b'"': "a text", b"{": "an object", b"[": "an array", b"t": "a boolean", b"f": "a boolean", b"n": "null"}
@@ -44,6 +50,8 @@ def open_body(body: bytes, *, arguments: str = "") -> RawObject:
 
     Repeated keys under the key `arguments` are left to whoever reads those.
     """
+    if _has_more_values(body, VALUES_MAX):
+        raise Unreadable(f"the body has more than {VALUES_MAX} JSON values; put what is large into texts")
     try:
         body.decode()  # raw members are not checked otherwise
         members = _OBJECT.decode(tidied(body))
@@ -194,6 +202,24 @@ def content_text(content: Json) -> str:
         return ""
     texts = [item.get("text") if _is_text(item) else document_text(item) for item in content]
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _has_more_values(body: bytes, limit: int) -> bool:
+    """Whether there are more values than that: by a look that is cheap, and where that may be wrong, by another."""
+    if len(body) <= limit or _signs(body) <= limit:
+        return False
+    found = at = 0
+    for strings, string in enumerate(_STRING.finditer(body)):
+        found += _signs(body[at : string.start()])
+        at = string.end()
+        if found > limit or strings > 2 * limit:
+            return True
+    return found + _signs(body[at:]) > limit
+
+
+def _signs(data: bytes) -> int:
+    """Where a value may begin."""
+    return sum(data.count(sign) for sign in _SIGNS)
 
 
 def _is_text(item: Json) -> bool:

@@ -4,7 +4,7 @@ Knows: gzip and deflate; br and zstd where their packages are installed. Does no
 """
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -32,8 +32,11 @@ def encodings_of(values: Iterable[str]) -> list[str]:
     return [name for name in names if name and name != "identity"]
 
 
-def decoded(body: bytes, encoding: str | None, limit: int) -> bytes:
-    """The plain body. Raises UndecodableError for an encoding that is not known, broken data, or more than `limit`."""
+def decoded(body: bytes, encoding: str | None, limit: int, take: Callable[[int], None] | None = None) -> bytes:
+    """The plain body. Raises UndecodableError for an encoding that is not known, broken data, or more than `limit`.
+
+    `take` is told of each piece's size before it is kept; what it raises is raised.
+    """
     for layer in _layers(encodings_of([encoding or ""])):
         pieces: list[bytes] = []
         size = 0
@@ -42,6 +45,8 @@ def decoded(body: bytes, encoding: str | None, limit: int) -> bytes:
             size += len(piece)
             if size > limit:
                 raise UndecodableError(413, f"it expands to more than {limit} bytes")
+            if take is not None:
+                take(len(piece))
         layer.finish()
         body = b"".join(pieces)
     return body

@@ -6,7 +6,7 @@ Knows: the order of the steps and what each fault is told as. Does not know: any
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from interpose.contracts.stages import Context
@@ -22,6 +22,7 @@ from interpose.gateway.encodings import UndecodableError, decoded
 from interpose.gateway.identity import identity_of, unnamed
 from interpose.gateway.judging import Judging
 from interpose.gateway.ledger import SessionLedger
+from interpose.gateway.load import Share, TooMuchAtOnce
 from interpose.gateway.replying import Replying
 from interpose.gateway.rounds import Rounds
 from interpose.gateway.routes import session_of
@@ -50,6 +51,11 @@ class Exchange:
     outgoing: Outgoing
     _begun: Begun | None = None
     _replied_at: Callable[[float], None] | None = None
+    _share: Share = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Holds nothing yet."""
+        self._share = Share(self.parts.load)
 
     async def run(self) -> None:
         """Answers the visit and journals it; never raises for what client, policy or upstream do."""
@@ -63,10 +69,14 @@ class Exchange:
             outcome = "failed"
             if self.outgoing.status is None:
                 await self._teller.fail(408, str(error), closes=True)
+        except TooMuchAtOnce as error:
+            outcome = "failed"
+            await self._teller.fail(503, str(error), closes=True)
         except Exception as error:  # noqa: BLE001 - one request's boundary: it fails closed, the gateway stays up
             outcome = "failed"
             await self._teller.broken(error)
         finally:
+            self._share.end()
             ended = self.parts.clock.monotonic()
             if self._replied_at is not None:
                 self._replied_at(ended)
@@ -126,7 +136,7 @@ class Exchange:
         limit = self.parts.settings.body_bytes
 
         def read() -> Counted | None:
-            return read_count(self._codec, decoded(raw, self._encoding, limit))
+            return read_count(self._codec, decoded(raw, self._encoding, limit, self._share.add))
 
         try:
             return await asyncio.to_thread(read) if self._encoding or len(raw) > THREAD_BYTES else read()
@@ -265,7 +275,7 @@ class Exchange:
         limit = self.parts.settings.body_bytes
         declared = self.visit.headers.get(b"content-length") or ""
         too_large = declared.isdigit() and int(declared) > limit
-        body = None if too_large else await self.incoming.whole(limit)
+        body = None if too_large else await self.incoming.whole(limit, self._share.add)
         if body is None:
             message = f"interpose judges request bodies of at most {limit} bytes; this one is larger"
             await self._teller.fail(413, message)
@@ -277,7 +287,7 @@ class Exchange:
         limit = self.parts.settings.body_bytes
 
         def read() -> RequestView:
-            return self._codec.read(decoded(raw, encoding, limit))
+            return self._codec.read(decoded(raw, encoding, limit, self._share.add))
 
         try:
             return await asyncio.to_thread(read) if encoding or len(raw) > THREAD_BYTES else read()

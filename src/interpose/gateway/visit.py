@@ -14,6 +14,7 @@ from interpose.gateway.asgi import Outgoing
 from interpose.gateway.faults import error_body
 from interpose.gateway.identity import Identity
 from interpose.gateway.ledger import Ledger
+from interpose.gateway.load import Load
 from interpose.gateway.policies import Policies
 from interpose.gateway.routes import Headers, Route
 from interpose.gateway.settings import GatewaySettings, Target
@@ -36,6 +37,7 @@ class Parts:
     ledger: Ledger
     codecs: Mapping[str, Codec]
     tracing: Tracing
+    load: Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class Teller:
         """Tells the client and the journal, once each; `closes` ends the connection too."""
         self.record("failed", outcome=outcome, reason=message, status=status)
         headers = [_JSON, (b"connection", b"close")] if closes else [_JSON]
+        if status == 503:
+            headers.append((b"retry-after", b"1"))
         await self.outgoing.whole(status, headers, error_body(self.visit.route.api, status, message))
 
     async def upstream_down(self, target: Target, down: UpstreamDown) -> None:
