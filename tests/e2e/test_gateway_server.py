@@ -17,7 +17,7 @@ from interpose.gateway.asgi import Receive, Scope, Send
 from interpose.gateway.connection import Limits, Refusal
 from interpose.gateway.server import ThreadedServer
 from interpose.gateway.settings import Upstreams
-from interpose.testing.upstream import RawBody, RawStream, Reply, Step, Text
+from interpose.testing.upstream import RawBody, RawStream, Reply, Slow, Step, Text
 from tests.e2e.house import House
 
 pytestmark = pytest.mark.e2e
@@ -200,3 +200,24 @@ def test_the_gateway_is_an_ordinary_application(path: str) -> None:
         (request,) = house.upstream.requests
 
     assert request.body == GOOD
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_who_sends_nothing_more_is_answered(is_streamed: bool) -> None:
+    """A client that closes its sending side behind its request still reads."""
+    gate = threading.Event()
+    body = json.dumps({"model": "m", "stream": is_streamed, "messages": [{"role": "user", "content": "a"}]}).encode()
+    with (
+        House([Slow(Reply(Text("hello")), gate)]) as house,
+        socket.create_connection(("127.0.0.1", int(house.url.rpartition(":")[2])), timeout=10) as client,
+    ):
+        client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        client.sendall(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        client.shutdown(socket.SHUT_WR)
+        threading.Timer(0.2, gate.set).start()
+        answer = b""
+        while chunk := client.recv(65536):
+            answer += chunk
+
+    assert b"HTTP/1.1 200 OK" in answer
+    assert b"hello" in answer

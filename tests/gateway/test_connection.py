@@ -601,3 +601,39 @@ def test_stopping_has_an_end() -> None:
         assert (ended, made.wire.is_closed) == ([True], True)
 
     told(story, app)
+
+
+def test_what_came_whole_is_answered_before_what_follows_is_refused() -> None:
+    """In order, though all of it came in one read."""
+
+    async def story(made: Story) -> None:
+        await made.feed(SEVERAL + POST + b"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n\r\n")
+        *answered, refused = replies(made.wire.sent)
+        assert answered == ANSWERS
+        assert b"not a valid HTTP request" in refused
+        assert (made.wire.is_ended, [refusal.kind for refusal in made.refusals]) == (True, ["malformed"])
+
+    told(story)
+
+
+def test_a_running_stream_is_not_cut_by_what_follows_its_request() -> None:
+    """It comes to its end, and the refusal stands behind it."""
+    goes_on = asyncio.Event()
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"one", "more_body": True})
+        await goes_on.wait()
+        await send({"type": "http.response.body", "body": b"two"})
+
+    async def story(made: Story) -> None:
+        await made.feed(GET, b"nonsense\r\n\r\n")
+        assert not made.wire.is_ended
+        goes_on.set()
+        await settled()
+        stream, _, refused = made.wire.sent.partition(b"3\r\ntwo\r\n0\r\n\r\n")
+        assert stream.endswith(b"3\r\none\r\n")
+        assert refused.startswith(b"HTTP/1.1 400 ")
+        assert made.wire.is_ended
+
+    told(story, app)

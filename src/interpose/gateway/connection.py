@@ -26,7 +26,7 @@ from interpose.gateway.heads import (
 )
 from interpose.gateway.paths import decoded_path
 from interpose.gateway.service import Others, Service
-from interpose.gateway.serving import Serving
+from interpose.gateway.serving import CONTINUE, Serving
 from interpose.gateway.watch import Watch
 from interpose.kernel.boundary import fault_line
 
@@ -37,6 +37,9 @@ UNREAD_BYTES_MAX = 256 * 1024
 
 LEFT_OVER_BYTES_MAX = 64 * 1024 * 1024
 """So much of a body that nobody wanted is read and dropped, so that its client can read why."""
+
+PROBES_S = (0.0, 0.05, 0.5, 2.0)
+"""When a client that sends nothing more is shown life: who has closed its connection altogether is noticed by that."""
 
 LINGER_S = 1.0
 """How long what a client still sends is dropped behind a last answer, so that it can read that."""
@@ -67,6 +70,8 @@ class ClientConnection(asyncio.Protocol):
         self._fed_bytes = self._first_bytes = self._quiet_bytes = 0
         self._left_over_bytes = 0
         self._is_deaf = False
+        self._has_ended = False
+        self._last_words: Refusal | None = None
         self._is_paused = False
         self._raw: list[bytes] | None = None
         self._owner: int | None = None
@@ -137,6 +142,17 @@ class ClientConnection(asyncio.Protocol):
             self._refuse(too_large(self._limits, self._target, self._headers))
         elif self._in_head or self._is_fresh:
             self._await_head()
+
+    def eof_received(self) -> bool:
+        """Called by asyncio: the client sends nothing more. What it asked for whole it is answered all the same."""
+        current = self._current
+        if current is None or not current.has_come or current.is_old:
+            return False
+        self._is_deaf = self._has_ended = True
+        self._forget_incoming()
+        for after_s in PROBES_S:
+            self._loop.call_later(after_s, self._probe, current)
+        return True
 
     def pause_writing(self) -> None:
         """Called by asyncio: the client reads slowly; the clock of what it leaves unread starts."""
@@ -252,6 +268,13 @@ class ClientConnection(asyncio.Protocol):
             return
         if self._waiting:
             self._begin(self._waiting.popleft())
+        elif self._last_words is not None:
+            self.write(answer_to(self._last_words))
+            self._hang_up(lingers=True)
+            return
+        elif self._has_ended:
+            self._hang_up(lingers=False)
+            return
         elif self._in_head:
             self._await_head()
         else:
@@ -336,8 +359,16 @@ class ClientConnection(asyncio.Protocol):
         transport.abort()
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answers what cannot be served and closes; a reply that is under way is cut off instead of written into."""
+        """Answers what cannot be served and closes, behind the requests before it that came whole.
+
+        The reply to the very request that is refused is cut off instead of written into.
+        """
         self._service.on_refused(refusal)
+        incoming = self._forget_incoming()
+        if self._current is not None and self._current is not incoming:
+            self._is_deaf = True
+            self._last_words = refusal
+            return
         current, self._current = self._current, None
         if current is not None:
             current.lose()
@@ -346,6 +377,19 @@ class ClientConnection(asyncio.Protocol):
                 return
         self.write(answer_to(refusal))
         self._hang_up(lingers=True)
+
+    def _forget_incoming(self) -> Serving | None:
+        """What has not come whole, and will not; it is not served where it waits."""
+        incoming, self._incoming = self._incoming, None
+        if incoming is not None and incoming in self._waiting:
+            self._waiting.remove(incoming)
+            incoming.lose()
+        return incoming
+
+    def _probe(self, asked: Serving) -> None:
+        """Who has closed altogether answers this with a reset; who still reads skips it (RFC 9110, section 15.2)."""
+        if self._current is asked and not asked.is_started:
+            self.write(CONTINUE)
 
     def _hang_up(self, *, lingers: bool) -> None:
         """Ends the connection behind what was written.

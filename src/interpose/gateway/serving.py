@@ -43,7 +43,8 @@ class Serving:
     def __init__(self, link: Link, head: Head, scope: Scope) -> None:
         self._link = link
         self._method = head.method
-        self._is_old = head.version != "1.1"
+        self.is_old = head.version != "1.1"
+        """Whether its client knows HTTP/1.0 only."""
         self._expects = head.expects
         self._loop = asyncio.get_running_loop()
         self._pieces: list[bytes] = []
@@ -56,7 +57,7 @@ class Serving:
         self._is_chunked = False
         self._has_body = True
         self.scope = scope
-        self.keeps_alive = head.keeps_alive and not self._is_old and not head.upgrades
+        self.keeps_alive = head.keeps_alive and not self.is_old and not head.upgrades
         self.unread = 0
         """How many bytes of the body wait for the application."""
         self.has_come = False
@@ -170,7 +171,7 @@ class Serving:
         self.keeps_alive = self.keeps_alive and not says_close
         self._has_body = self._method != b"HEAD" and status not in (204, 304)
         if self._has_body and self._left is None:
-            self._is_chunked = not self._is_old
+            self._is_chunked = not self.is_old
             self.keeps_alive = self.keeps_alive and self._is_chunked
         if self._is_chunked:
             lines.append(b"transfer-encoding: chunked\r\n")
