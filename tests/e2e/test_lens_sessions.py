@@ -1,6 +1,8 @@
 """Who a request belongs to, what is judged once, and what outlives a process and a client's own edits."""
 
+import http.client
 import json
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -445,3 +448,85 @@ def test_what_was_withheld_stays_so_in_a_history_that_is_cut(case: Case, session
         assert "hunter2" in json.dumps(talker.history)
         assert all("hunter2" not in body for body in histories(house))
         assert house.upstream.requests[-1].json != house.upstream.requests[-2].json
+
+
+@every_stream
+def test_a_client_that_hangs_up_after_a_refusal_keeps_both_histories(case: Case) -> None:
+    """The line has left, and the model was about to be told: the next request has the call and its error."""
+    gate = threading.Event()
+    script: list[Step] = [
+        Reply(Text("a"), ToolUse("Bash", RM)),
+        Slow(Reply(Text("b")), gate),
+        Reply(Text("c")),
+    ]
+    with case.house(script, no_rm) as house:
+        talker = case.talker(house)
+        talker.history.append(talker.spoken("go"))
+        address = urlsplit(house.url)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=10)
+        connection.request("POST", talker.path, json.dumps(talker.body()), {"x-session-id": "one"})
+        response = connection.getresponse()
+        raw = b""
+        while LINE.encode() not in raw:
+            raw += response.read1()
+        house.until(lambda: len(house.upstream.requests) == 2)
+        response.close()
+        connection.close()
+        gate.set()
+        talker.history += _interrupted(case.api, raw)
+        talker.says("next")
+
+        last = histories(house)[-1]
+        assert TOLD in last
+        assert LINE not in last
+        assert_prefix_never_shrinks(house)
+
+
+def _interrupted(api: str, raw: bytes) -> list[Any]:
+    """What an agent keeps of a reply that was broken off behind the refusal."""
+    text = f"a\n\n{LINE}"
+    match api:
+        case "anthropic":
+            blocks = [{"type": "text", "text": "a"}, {"type": "text", "text": LINE}]
+            return [{"role": "assistant", "content": blocks}]
+        case "chat":
+            return [{"role": "assistant", "content": text}]
+        case "responses":
+            ids = dict.fromkeys(found.decode() for found in re.findall(rb'"id":\s*"(msg_[^"]+)"', raw))
+            return [
+                {
+                    "type": "message",
+                    "id": item_id,
+                    "status": "completed",
+                    "role": "assistant",
+                    "content": [{"type": "output_text", "text": said, "annotations": [], "logprobs": []}],
+                }
+                for item_id, said in zip(ids, ("a", LINE), strict=True)
+            ]
+        case _:
+            return [{"role": "model", "parts": [{"text": text}]}]
+
+
+@every_case
+def test_calls_whose_ids_a_provider_counts_anew(case: Case) -> None:
+    """Only the call that was changed gets the model's own arguments back, not another one with its id."""
+
+    def changing(point: Point) -> Verdict:
+        if isinstance(point, ToolCall) and point.arguments.get("command") == "del x":
+            return replace(allow(point), outcome="patched", arguments={"command": "trash x"})
+        return allow(point)
+
+    script: list[Step] = [
+        Reply(ToolUse("Bash", {"command": "del x"}, id="call_0")),
+        Reply(ToolUse("Read", {"file_path": "a"}, id="call_0")),
+        Reply(Text("Done.")),
+    ]
+    with case.house(script, changing, strict=False) as house:
+        talker = case.talker(house)
+        talker.says("go")
+        talker.answers({"call_0": "one"})
+        talker.answers({"call_0": "two"})
+
+        last = histories(house)[-1]
+        assert last.count("del x") == 1
+        assert "file_path" in last

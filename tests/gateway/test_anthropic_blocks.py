@@ -228,7 +228,7 @@ def test_a_history_with_calls_put_first_keeps_our_line_as_text() -> None:
         ledger = SessionLedger()
         for nth in range(2):
             ledger.keep_mark(view.root, line, nth, Mark(entry, "no", ends_round=True))
-        ledger.keep_original("t1", {"own": 1})
+        ledger.keep_original("t1", {"changed": 1}, {"own": 1})
         restored: list[Any] = json.loads(view.rewritten(ledger, None).body)["messages"]
         return restored
 

@@ -243,8 +243,8 @@ def cut(raw: bytes, size: int) -> list[bytes]:
 def test_changed_arguments_are_the_models_own_in_its_history() -> None:
     """Only the call that was changed is touched, also a custom one; the client's bytes stay else."""
     ledger = SessionLedger()
-    ledger.keep_original("c1", {"command": "ls"})
-    ledger.keep_original("c2", {"input": "*** Begin"})
+    ledger.keep_original("c1", json.loads(entry(LS)["function"]["arguments"]), {"command": "ls"})
+    ledger.keep_original("c2", {"input": "x"}, {"input": "*** Begin"})
     custom = {"id": "c2", "type": "custom", "custom": {"name": "patch", "input": "x"}, "extra": 1.0}
     calls = [entry(READ), {**entry(LS), "id": "c1"}, custom, "odd"]
     history = [{"role": "user", "content": "c1"}, {"role": "assistant", "tool_calls": calls, "content": "so"}]
@@ -279,7 +279,7 @@ def test_nothing_else_is_touched(message: Any) -> None:
     body = json.dumps({"messages": [first, message]}, indent=1).encode()
     request = CODEC.read(body)
     ledger.keep_mark(request.root, LINE, 0, Mark({**entry(RM), "index": 0}, TOLD, ends_round=True))
-    ledger.keep_original("c9", {})
+    ledger.keep_original("c9", {}, {})
 
     assert request.rewritten(ledger, None).body == body
     assert (request.length, request.is_streamed, request.occurrences(LINE)) == (2, False, 0)

@@ -45,7 +45,7 @@ class GivenEdits:
         """None."""
         return
 
-    def original(self, call_id: str) -> None:
+    def original(self, call_id: str, arguments: object) -> None:
         """None."""
         return
 

@@ -63,7 +63,7 @@ def test_a_new_process_knows_every_edit(tmp_path: Path) -> None:
     assert restored.mark("root", "[interpose] line", 1) == MARK
     assert list(restored.lines("root")) == ["[interpose] line"]
     assert restored.resumed("resp_1") == Resumed("resp_2", (MARK,))
-    assert restored.original("t4") == {"command": "ls"}
+    assert restored.original("t4", {"command": "x"}) == {"command": "ls"}
     assert restored.restored == 5
     assert (other.restores, other.restored) == (False, 0)
 

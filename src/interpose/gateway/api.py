@@ -228,8 +228,8 @@ class Edits(Protocol):
         """What the `nth` such line in the conversation stands for (counted from 0), or None."""
         ...
 
-    def original(self, call_id: str) -> JsonObject | None:
-        """The arguments that the model gave a call whose arguments were changed for the agent, or None."""
+    def original(self, call_id: str, arguments: JsonObject) -> JsonObject | None:
+        """The arguments that the model gave a call which the agent was given with these, or None."""
         ...
 
     @property

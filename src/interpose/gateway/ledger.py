@@ -24,6 +24,7 @@ from interpose.contracts.wording import framed
 from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
 from interpose.gateway.conversations import Conversations
 from interpose.gateway.recent import Recent
+from interpose.kernel.canonical import canonical_hash
 
 SESSIONS_MAX = 1_000
 PARTS_MAX = 10_000
@@ -81,7 +82,8 @@ class SessionLedger:
         self._results: Recent[tuple[str, str], tuple[str, ResultEdit]] = Recent(parts)
         self._turns: Recent[tuple[int, str], tuple[int, TurnEdit]] = Recent(parts)
         self._marks: Recent[tuple[str, str, int], tuple[tuple[str, str], Mark]] = Recent(parts)
-        self._originals: Recent[str, JsonObject] = Recent(parts)
+        self._originals: Recent[tuple[str, str], tuple[str, JsonObject]] = Recent(parts)
+        self._changed_calls: Counter[str] = Counter()
         self._resumed: Recent[str, Resumed] = Recent(parts)
         self._followed: Recent[str, str] = Recent(parts)
         self._refused: Recent[str, TurnEdit] = Recent(parts)
@@ -114,27 +116,29 @@ class SessionLedger:
     @property
     def changed_calls(self) -> Collection[str]:
         """The ids of calls whose arguments were changed for the agent."""
-        return self._originals.keys()
+        return self._changed_calls.keys()
 
     @property
     def restores(self) -> bool:
         """Whether anything of the model's history may differ from what the client has of it."""
-        return bool(self._lines or self._originals.keys())
+        return bool(self._lines or self._changed_calls)
 
     def remember_call(self, call: ProposedCall, verdict: Verdict) -> None:
         """Keeps a released call and its verdict, whose annotations wait for the result. A call needs an id for that."""
-        if not call.call_id:
-            return
-        with self._lock:
-            self._calls.put(call.call_id, (call, verdict))
         if verdict.arguments is not None:
-            self.keep_original(call.call_id, call.arguments)
+            self.keep_original(call.call_id, verdict.arguments, call.arguments)
+        if call.call_id:
+            with self._lock:
+                self._calls.put(call.call_id, (call, verdict))
 
-    def keep_original(self, call_id: str, arguments: JsonObject) -> None:
-        """Keeps the arguments that the model gave a call which the agent has with others."""
-        with self._lock:
-            self._originals.put(call_id, arguments)
-        self._store("original", [call_id], arguments)
+    def keep_original(self, call_id: str, given: JsonObject, own: JsonObject) -> None:
+        """Keeps the arguments that the model gave a call which the agent was `given` with others.
+
+        By both, since some providers count the ids of calls anew in each reply.
+        """
+        key = (call_id, _digest(given))
+        self._put_original(key, own)
+        self._store("original", list(key), own)
 
     def released_call(self, call_id: str) -> tuple[ProposedCall, Verdict] | None:
         """A call that was released, and its verdict, or None."""
@@ -165,10 +169,13 @@ class SessionLedger:
             found = self._marks.get((root, line, nth))
         return found[1] if found else None
 
-    def original(self, call_id: str) -> JsonObject | None:
-        """The arguments that the model gave a call whose arguments were changed for the agent, or None."""
+    def original(self, call_id: str, arguments: JsonObject) -> JsonObject | None:
+        """The arguments that the model gave a call which the agent was given with these, or None."""
+        if call_id not in self._changed_calls:
+            return None
         with self._lock:
-            return self._originals.get(call_id)
+            found = self._originals.get((call_id, _digest(arguments)))
+        return found[1] if found else None
 
     def resumed(self, response_id: str) -> Resumed | None:
         """What a response's id, as the client knows it, leads to at the provider; None when it is just that."""
@@ -313,7 +320,7 @@ class SessionLedger:
                 case "mark":
                     self._put_mark((str(name[0]), str(name[1]), int(name[2])), msgspec.json.decode(value, type=Mark))
                 case "original":
-                    self._originals.put(str(name[0]), msgspec.json.decode(value, type=dict[str, Any]))
+                    self._put_original((str(name[0]), str(name[1])), msgspec.json.decode(value, type=dict[str, Any]))
                 case "resumed":
                     self._resumed.put(str(name[0]), msgspec.json.decode(value, type=Resumed))
                 case "refused":
@@ -361,6 +368,12 @@ class SessionLedger:
             if not edit.is_empty:
                 self._edited_positions[key[0]] += 1
             _forget(self._edited_positions, [name for name, old in gone if not old.is_empty])
+
+    def _put_original(self, key: tuple[str, str], own: JsonObject) -> None:
+        with self._lock:
+            gone = self._originals.put(key, (key[0], own))
+            self._changed_calls[key[0]] += 1
+            _forget(self._changed_calls, [name for name, _ in gone])
 
     def _put_mark(self, key: tuple[str, str, int], mark: Mark) -> None:
         with self._lock:
@@ -427,6 +440,13 @@ class _Either(Collection[str]):
 
     def __len__(self) -> int:
         return sum(map(len, self._both))
+
+
+def _digest(arguments: JsonObject) -> str:
+    try:
+        return canonical_hash(arguments)
+    except (ValueError, TypeError, RecursionError):
+        return ""
 
 
 def _forget(counts: Counter[K], names: list[K]) -> None:

@@ -121,7 +121,6 @@ class Rounds:
             reason = f"the model is not told of a refusal: {stopped.reason}"
             self.teller.record(stopped.step, outcome="told", reason=reason)
             return False
-        self._remember(step, goes_on=True)
         return True
 
     async def _ended(self, step: RoundOver) -> Onward | None:
@@ -164,6 +163,8 @@ class Rounds:
         body = self.codec.onward(self.sent, said, answers, nudge) if said is not None else None
         if body is None:
             return _Stopped("no history can be made of it that the provider takes")
+        if answers:  # before it is asked: the client has the lines, and may go on with them without waiting
+            self._remember(step, goes_on=True)
         reply = await self.ask(body)
         if isinstance(reply, UpstreamDown):
             return _Stopped(f"the upstream does not answer: {reply.reason}", "failed")

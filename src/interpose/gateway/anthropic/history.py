@@ -84,8 +84,8 @@ class Restoring:
                 if pieces == [text]:
                     return [raw]
                 return [piece if isinstance(piece, Mark) else _text(piece) for piece in pieces]
-            case {"type": "tool_use", "id": str(call_id)} if call_id in self._edits.changed_calls:
-                original = self._edits.original(call_id)
+            case {"type": "tool_use", "id": str(call_id), "input": dict(given)}:
+                original = self._edits.original(call_id, given)
                 return [raw if original is None else {**open_object(raw), "input": original}]
             case _:
                 return [raw]

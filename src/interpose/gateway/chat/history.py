@@ -13,7 +13,7 @@ import msgspec
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Edits, Mark, RefusedCall
 from interpose.gateway.bodies import RawObject, open_array, open_body, open_object, value_of
-from interpose.gateway.chat.calls import LEGACY, THOUGHTS, entries_of, with_arguments
+from interpose.gateway.chat.calls import LEGACY, THOUGHTS, entries_of, read_call, with_arguments
 from interpose.gateway.marks import GAP, OURS, MarkReader
 from interpose.gateway.reading import let_go
 from interpose.wire.jsonbytes import write_json
@@ -58,8 +58,8 @@ class Restoring:
         calls: list[Any] = list(open_array(raw))
         is_changed = False
         for place, entry in enumerate(value_of(raw)):
-            call_id = str(entry.get("id")) if isinstance(entry, dict) else ""
-            original = self._edits.original(call_id) if call_id in self._edits.changed_calls else None
+            call = read_call(entry) if isinstance(entry, dict) else None
+            original = self._edits.original(call.call_id, call.arguments) if call is not None else None
             if original is not None:
                 calls[place] = with_arguments(entry, original)
                 is_changed = True

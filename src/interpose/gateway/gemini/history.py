@@ -131,8 +131,8 @@ class Restoring:
         """A call as the model made it; the same object where that is it."""
         made = fields
         if self._edits.changed_calls:
-            call_id = read_call(fields, ordinal).call_id
-            original = self._edits.original(call_id) if call_id in self._edits.changed_calls else None
+            call = read_call(fields, ordinal)
+            original = self._edits.original(call.call_id, call.arguments)
             made = fields if original is None else with_own_arguments(fields, original, ordinal)
         moved, self._moved = self._moved, None
         if moved is None or value_of(member(fields, SIGNATURE)) != moved:

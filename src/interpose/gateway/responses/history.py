@@ -15,7 +15,7 @@ from interpose.gateway.bodies import RawObject, open_array, open_body, open_obje
 from interpose.gateway.marks import ITEMS, OURS, TOLD_ITEMS, MarkReader
 from interpose.gateway.reading import let_go
 from interpose.gateway.responses.answers import answer_of, nudged
-from interpose.gateway.responses.items import is_call, with_original
+from interpose.gateway.responses.items import is_call, read_call, with_original
 from interpose.wire.jsonbytes import write_json
 
 
@@ -81,9 +81,8 @@ class Restoring:
         return [mark.entry, answer_of(mark.entry, mark.answer)]
 
     def _call(self, item: bytes) -> bytes:
-        fields = open_object(msgspec.Raw(item))
-        call_id = value_of(fields.get("call_id"))
-        original = self._edits.original(call_id) if isinstance(call_id, str) else None
+        call = read_call(msgspec.Raw(item))
+        original = self._edits.original(call.call_id, call.arguments)
         if original is None:
             return item
         restored = with_original(msgspec.Raw(item), original)
