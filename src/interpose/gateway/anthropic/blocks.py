@@ -19,9 +19,12 @@ _PASSING = frozenset(
         "redacted_thinking",
         "compaction",
         "container_upload",
+        "document",
         "fallback",
+        "image",
         "mcp_tool_listing",
         "mcp_tool_use",
+        "search_result",
         "server_tool_use",
     }
 )

@@ -28,6 +28,8 @@ _PASSING = frozenset(
         "message",
         "reasoning",
         "compaction",
+        "compaction_summary",
+        "context_compaction",
         "additional_tools",
         "program",
         "program_output",
