@@ -461,6 +461,11 @@ def test_an_event_that_can_be_read_in_two_ways_ends_the_stream() -> None:
     [
         (b"", "it closed the connection without an answer"),
         (b"SSH-2.0-OpenSSH_9\r\n", "its answer is not HTTP"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+            "its answer is not HTTP: it has two lengths",
+        ),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "the head of its answer is larger than 65536 bytes"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "the connection broke off before the answer was whole"),
     ],
 )
@@ -493,3 +498,16 @@ def test_header_values_go_on_as_the_bytes_that_came() -> None:
     (request,) = seen
     assert b": \xc3\xa9\xe2\x82\xac\r\n" in request
     assert request.endswith(GOOD)
+
+
+def test_an_answer_without_content_says_no_length() -> None:
+    """Its status has no body, and so no length of one (RFC 9110, section 8.6)."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        read_request(connection)
+        connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with Peer(serve) as peer, House([], upstreams=Upstreams(peer.url)) as house:
+        status, headers, _ = house.raw("POST", APIS[0], GOOD)
+
+    assert (status, headers.get("content-length")) == (204, None)

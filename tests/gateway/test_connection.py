@@ -190,7 +190,7 @@ def test_what_the_application_is_told() -> None:
         await answer(send, b"")
 
     async def story(made: Story) -> None:
-        await made.feed(b"GET http://x/%61/%C3%A9?q=%20 HTTP/1.1\r\n" + HOST + b"X-A: 1\r\nx-a:  2 \r\n\r\n")
+        await made.feed(b"GET http://127.0.0.1/%61/%C3%A9?q=%20 HTTP/1.1\r\n" + HOST + b"X-A: 1\r\nx-a:  2 \r\n\r\n")
 
     told(story, app)
     (scope,) = seen
@@ -637,3 +637,31 @@ def test_a_running_stream_is_not_cut_by_what_follows_its_request() -> None:
         assert made.wire.is_ended
 
     told(story, app)
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "words"),
+    [
+        (b"TRACE / HTTP/1.1\r\n" + HOST + b"\r\n", 405, b"does not serve TRACE"),
+        (b"CONNECT a:443 HTTP/1.1\r\n" + HOST + b"\r\n", 405, b"does not serve CONNECT"),
+        (b"GET http://evil/ HTTP/1.1\r\n" + HOST + b"\r\n", 400, b"names another host"),
+        (b"GET http://me@127.0.0.1/ HTTP/1.1\r\n" + HOST + b"\r\n", 400, b"names another host"),
+        (b"\x16\x03\x01\x02\x00\x01", 400, b"use http://"),
+        (POST + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\na", 400, b"two lengths"),
+        (POST + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400, b"a length and chunks"),
+        (POST + b"Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n", 400, b"a length and chunks"),
+        (POST + b"X: a\r\n b\r\n\r\n", 400, b"in a second line"),
+        (POST + b"X: a\0\r\n\r\n", 400, b"zero byte"),
+        (b"GET / HTTP/1.1\nHost: a\n\n", 400, b"without a carriage return"),
+    ],
+)
+def test_why_a_request_is_not_taken(data: bytes, status: int, words: bytes) -> None:
+    """In words for who has to mend it."""
+
+    async def story(made: Story) -> None:
+        told = await made.feed(data)
+        assert told.startswith(b"HTTP/1.1 %d " % status)
+        assert words in told
+        assert made.wire.is_ended
+
+    told(story)

@@ -17,8 +17,14 @@ NOTES_MAX = 32
 """So many heads may come before the one that counts."""
 
 NOT_HTTP = "its answer is not HTTP"
+HEAD_TOO_LARGE = f"the head of its answer is larger than {HEAD_BYTES_MAX} bytes"
 NOT_WHOLE = "the connection broke off before the answer was whole"
 
+_FAULTS = {
+    "Duplicate Content-Length": f"{NOT_HTTP}: it has two lengths",
+    "Transfer-Encoding can't be present with Content-Length": f"{NOT_HTTP}: it has a length and chunks",
+    "Content-Length can't be present with Transfer-Encoding": f"{NOT_HTTP}: it has a length and chunks",
+}
 _VERSIONS = ("1.1", "1.0")
 _NO_BODY = frozenset({204, 304})
 
@@ -48,6 +54,7 @@ class Reading:
         """Another answer follows, to a request of this method. Only where the one before was persistent."""
         self._is_head = method == "HEAD"
         self._quiet_bytes = 0
+        self._why = NOT_HTTP
         self._notes = 0
         self._parts_of_it = 0
         self._pieces: list[bytes] = []
@@ -67,12 +74,12 @@ class Reading:
         self._quiet_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError:
-            self._break()
+        except httptools.HttpParserError as error:
+            self._break(_FAULTS.get(str(error), self._why))
         if self._parts:
             self._collect()
         if self._quiet_bytes > HEAD_BYTES_MAX and not self.is_whole:
-            self._break()
+            self._break(NOT_HTTP if self.has_head else HEAD_TOO_LARGE)
 
     def end(self, *, is_clean: bool) -> None:
         """The connection ended: with it a body that has no length, where it was not torn down; any other is broken."""
@@ -110,6 +117,7 @@ class Reading:
         if status < 100 or status == 101 or self._parser.get_http_version() not in _VERSIONS:
             raise ValueError(status)
         if self._quiet_bytes > HEAD_BYTES_MAX and _size(self.headers) > HEAD_BYTES_MAX:
+            self._why = HEAD_TOO_LARGE
             raise ValueError(HEAD_BYTES_MAX)
         if status < 200:
             self._note()
@@ -163,10 +171,10 @@ class Reading:
         self.is_persistent = self._parser.should_keep_alive()
         self._ends_with_connection = not (has_length or is_chunked or status in _NO_BODY)
 
-    def _break(self) -> None:
+    def _break(self, why: str) -> None:
         self.is_persistent = False
-        if not self.is_whole:
-            self.broken = NOT_WHOLE if self.has_head else NOT_HTTP
+        if not self.is_whole and self.broken is None:
+            self.broken = NOT_WHOLE if self.has_head else why
 
 
 def _size(headers: HeaderList) -> int:

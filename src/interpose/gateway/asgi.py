@@ -19,6 +19,9 @@ NEARBY = "interpose.nearby"
 """The name of an extension that our own server offers: what it knows without anybody waiting for it."""
 
 
+_NO_CONTENT = 204
+
+
 class Nearby(Protocol):
     """One request, as its server knows it."""
 
@@ -133,8 +136,9 @@ class Outgoing:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def whole(self, status: int, headers: HeaderList, body: bytes) -> None:
-        """A reply in one piece; its length is added to the headers."""
-        await self.start(status, [*headers, (b"content-length", str(len(body)).encode())])
+        """A reply in one piece; its length is added to the headers, but for 204, which has none."""
+        length = [] if status == _NO_CONTENT else [(b"content-length", str(len(body)).encode())]
+        await self.start(status, [*headers, *length])
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
 

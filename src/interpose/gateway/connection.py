@@ -19,6 +19,7 @@ from interpose.gateway.heads import (
     answer_to,
     api_of,
     malformed,
+    of_tls,
     path_and_query,
     refused,
     too_large,
@@ -40,6 +41,9 @@ LEFT_OVER_BYTES_MAX = 64 * 1024 * 1024
 
 PROBES_S = (0.0, 0.05, 0.5, 2.0)
 """When a client that sends nothing more is shown life: who has closed its connection altogether is noticed by that."""
+
+TLS_HELLO = b"\x16\x03"
+"""How TLS begins."""
 
 LINGER_S = 1.0
 """How long what a client still sends is dropped behind a last answer, so that it can read that."""
@@ -131,11 +135,14 @@ class ClientConnection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._is_deaf = True  # what follows is not for this parser
-        except httptools.HttpParserError:
+        except httptools.HttpParserError as error:
             if self._owner is not None:
                 self._give(self._service.others, self._owner)
                 return
-            self._refuse(self._refusal or malformed(self._target, self._headers))
+            if self._is_fresh and data.startswith(TLS_HELLO):
+                self._refuse(of_tls())
+                return
+            self._refuse(self._refusal or malformed(self._target, self._headers, str(error)))
             return
         is_inside = self._in_head or (self._incoming is not None and not self._incoming.has_come)
         if is_inside and self._quiet_bytes > self._limits.header_bytes:

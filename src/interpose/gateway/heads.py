@@ -23,6 +23,22 @@ reply left unread; a fault of our own."""
 
 _VERSIONS = ("1.0", "1.1")
 
+_REFUSED_METHODS = (b"CONNECT", b"TRACE")
+
+_FAULTS = {
+    "Duplicate Content-Length": "it has two lengths",
+    "Transfer-Encoding can't be present with Content-Length": "it has a length and chunks",
+    "Content-Length can't be present with Transfer-Encoding": "it has a length and chunks",
+    "Unexpected whitespace after header value": "a header field goes on in a second line",
+    "Invalid header value char": "a header has a character that cannot be in one, such as a zero byte",
+    "Expected CRLF after version": "a line of its head ends without a carriage return",
+    "Invalid character in chunk size": "the size of a chunk is no number",
+    "Chunk size overflow": "a chunk is larger than any number says",
+    "Invalid character in Content-Length": "its Content-Length is no number",
+    "Content-Length overflow": "its Content-Length is larger than any number says",
+}
+"""What the parser, llhttp, says, in our words."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -75,6 +91,9 @@ def refused(head: Head, limits: Limits) -> Refusal | None:
     if len(headers) > limits.headers:
         reason = f"this request has more than {limits.headers} header fields"
         return Refusal("too_large", 431, reason, api_of(head.target, headers))
+    if head.method in _REFUSED_METHODS:
+        reason = f"interpose does not serve {head.method.decode('ascii')}"
+        return Refusal("malformed", 405, reason, api_of(b"", headers))
     problem = _problem(head)
     return None if problem is None else Refusal("ambiguous", 400, problem, api_of(head.target, headers))
 
@@ -91,9 +110,16 @@ def too_slow(limits: Limits, target: bytes, headers: HeaderList) -> Refusal:
     return Refusal("slow", 408, reason, api_of(target, headers))
 
 
-def malformed(target: bytes, headers: HeaderList) -> Refusal:
-    """For what the parser does not take."""
-    return Refusal("malformed", 400, "this is not a valid HTTP request", api_of(target, headers))
+def malformed(target: bytes, headers: HeaderList, fault: str = "") -> Refusal:
+    """For what the parser does not take, with the `fault` that it names."""
+    reason = "this is not a valid HTTP request"
+    said = _FAULTS.get(fault)
+    return Refusal("malformed", 400, f"{reason}: {said}" if said else reason, api_of(target, headers))
+
+
+def of_tls() -> Refusal:
+    """For a client that speaks TLS, which is told so in the journal."""
+    return Refusal("malformed", 400, "this is not a valid HTTP request: this is plain HTTP: use http://")
 
 
 def answer_to(refusal: Refusal) -> bytes:
@@ -151,10 +177,18 @@ def _problem(head: Head) -> str | None:
         return f"this request has {hosts} Host headers; one is needed"
     if not head.target.startswith((b"/", b"http://", b"https://")):
         return "this request asks for no path"
+    if not head.target.startswith(b"/") and not _is_host(head):
+        return "the address that this request asks for names another host than its Host header"
     if head.upgrades and upgrades != [b"websocket"]:
         way_out = "send it as plain HTTP/1.1, without the Upgrade header"
         return f"interpose does not change to another protocol in the middle of a connection; {way_out}"
     return None
+
+
+def _is_host(head: Head) -> bool:
+    """Whether an absolute target is one of the host that the header names, which is what is looked at later."""
+    authority = head.target.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
+    return all(value.strip().lower() == authority.lower() for name, value in head.headers if name == b"host")
 
 
 _STATUS_LINES = {status.value: b"HTTP/1.1 %d %b\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus}
