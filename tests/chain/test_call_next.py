@@ -93,7 +93,8 @@ def test_a_kept_one_names_its_layer_when_awaited() -> None:
             with pytest.raises(MisuseError, match=rf"^{type(layer).__name__} {LATE}"):
                 await layer.kept[0]("t", {"x": 1})
         forgetting = Forgetting()
-        assert await Chain([forgetting], serves="async").call_async("t", {}, tool) == "mine"
+        with pytest.raises(MisuseError, match=r"^Forgetting used its call_next without an await"):
+            await Chain([forgetting], serves="async").call_async("t", {}, tool)
         with pytest.raises(MisuseError, match=rf"^Forgetting {LATE}"):
             await forgetting.begun
 

@@ -273,3 +273,69 @@ def test_a_kept_list_of_tools_is_over_with_its_hook() -> None:
     assert Chain([Keeping()]).list_tools(list) == []
     with pytest.raises(MisuseError, match=r"^Keeping.on_list_tools used its call_next after it had returned"):
         kept[0]()
+
+
+class BlockingOnce(FlowMiddleware):
+    """One hook by hand, and no flow."""
+
+    def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+        """Never goes on."""
+        return "blocked"
+
+
+class BlockingAsync(FlowMiddleware):
+    """The other hook by hand, and no flow."""
+
+    async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+        """Never goes on."""
+        return "blocked"
+
+
+def test_a_flow_middleware_without_a_flow_serves_by_what_it_has() -> None:
+    """The flow that only passes through lets no call past a hook written by hand."""
+    chain = Chain([BlockingOnce()])
+    assert chain.call("t", {}, done) == "blocked"
+    assert asyncio.run(chain.call_async("t", {}, done_async)) == "blocked"
+    with pytest.raises(TypeError, match="BlockingAsync has only on_execute_tool_async and would be skipped"):
+        Chain([BlockingAsync()])
+
+
+@pytest.mark.parametrize(
+    ("base", "right", "wrong", "meant"),
+    [
+        (ToolMiddleware, "on_list_tools", "on_execute_tools", "on_execute_tool"),
+        (ToolMiddleware, "on_execute_tool", "on_list_tool", "on_list_tools"),
+        (ToolMiddleware, "on_execute_tool", "on_execute_tool_asnc", "on_execute_tool_async"),
+        (ToolMiddleware, "on_list_tools", "on_execute_tol", "on_execute_tool"),
+        (ToolMiddleware, "on_list_tools", "onexecute_tool", "on_execute_tool"),
+        (ToolMiddleware, "on_list_tools", "on_result", "on_execute_tool or .*"),
+        (FlowMiddleware, "on_list_tools", "Flow", "flow"),
+    ],
+)
+def test_a_mistyped_hook_beside_a_right_one_is_refused(base: type, right: str, wrong: str, meant: str) -> None:
+    """It names the method and the hook that was meant."""
+
+    def through(self: Any, *given: Any) -> Any:
+        """Calls on."""
+
+    kind = type("Half", (base,), {right: through, wrong: through})
+    with pytest.raises(TypeError, match=rf"^Half\.{wrong} is no hook and would never be called: call it {meant},"):
+        Chain([kind()])
+    assert Chain([type("Own", (base,), {right: through, "allow": through, "execute_tool": through})()]).ids == ("Own",)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_call_that_nobody_awaits_is_named(kept: bool) -> None:
+    """A result of its own does not hide that nothing ran."""
+
+    class Dropping(ToolMiddleware):
+        """Forgets an await."""
+
+        async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+            """Wrong."""
+            begun = [call_next(tool_name, arguments)]
+            return begun if kept else "done"
+
+    with pytest.raises(MisuseError, match=r"^Dropping used its call_next without an await, and nothing ran"):
+        asyncio.run(Chain([Passing(), Dropping()], serves="async").call_async("t", {}, done_async))

@@ -3,6 +3,7 @@
 Knows: who is in the list, in which order and why. Does not know: what a middleware does, what the terminal is.
 """
 
+import difflib
 import inspect
 import threading
 from collections.abc import Iterable, Sequence
@@ -32,6 +33,8 @@ _HOOKS = {
     "on_list_tools": (ToolMiddleware.on_list_tools,),
 }
 """The hooks, each with those that are inherited and pass through."""
+_CLOSE = 0.9
+"""How much of a name is like a hook's, so that the hook was meant: about two letters differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +211,7 @@ def _check(middleware: ToolMiddleware, serves: Serves) -> None:
             f"{name} overrides none of the hooks and would do nothing: write "
             + ("`flow`" if isinstance(middleware, FlowMiddleware) else " or ".join(f"`{hook}`" for hook in _HOOKS))
         )
+    _check_names(middleware, has_call=has_sync or has_async)
     for hook in _HOOKS:
         _check_kind(name, hook, getattr(middleware, hook, None))
     if has_async and not has_sync and serves == "both":
@@ -224,6 +228,35 @@ def _does_something(middleware: ToolMiddleware) -> bool:
     if isinstance(middleware, FlowMiddleware) and _is_own(middleware.flow, FlowMiddleware.flow):
         return True
     return any(_is_own(getattr(middleware, hook, None), *given) for hook, given in _HOOKS.items())
+
+
+def _check_names(middleware: ToolMiddleware, *, has_call: bool) -> None:
+    """Raises TypeError for a method that is meant to be a hook, and has a name that nobody calls."""
+    kind = type(middleware)
+    if not has_call and not isinstance(middleware, FlowMiddleware) and callable(getattr(middleware, "flow", None)):
+        raise TypeError(f"{kind.__name__}.flow is never called: write `class {kind.__name__}(FlowMiddleware)`")
+    foreign = (own for own in kind.__mro__ if own not in (ToolMiddleware, FlowMiddleware, object))
+    for method in sorted({name for own in foreign for name in vars(own) if not name.startswith("_")}):
+        meant = _meant_by(method, flows=isinstance(middleware, FlowMiddleware))
+        if meant is not None and callable(getattr(middleware, method, None)):
+            raise TypeError(
+                f"{kind.__name__}.{method} is no hook and would never be called: "
+                f"call it {meant}, or begin its name with an underscore"
+            )
+
+
+def _meant_by(name: str, *, flows: bool) -> str | None:
+    """The hook whose name was mistyped, or None."""
+    hooks = {**_HOOKS, "flow": ()} if flows else _HOOKS
+    if name in hooks:
+        return None
+    folded = name.casefold()
+    if flows and (sorted(folded.strip("_s")) == sorted("flow") or folded == "flow_async"):
+        return "flow"
+    close = difflib.get_close_matches(folded, _HOOKS, n=1, cutoff=_CLOSE)
+    if close:
+        return close[0]
+    return " or ".join(hooks) if name.startswith("on_") else None
 
 
 def _check_kind(name: str, hook: str, method: Any) -> None:
@@ -245,11 +278,23 @@ def _hook_async(middleware: ToolMiddleware) -> HookAsync:
 
 
 def _has_sync(middleware: object) -> bool:
-    return _is_own(getattr(middleware, "on_execute_tool", None), ToolMiddleware.on_execute_tool)
+    return _serves_by(middleware, "on_execute_tool")
 
 
 def _has_async(middleware: object) -> bool:
-    return _is_own(getattr(middleware, "on_execute_tool_async", None), ToolMiddleware.on_execute_tool_async)
+    return _serves_by(middleware, "on_execute_tool_async")
+
+
+def _serves_by(middleware: object, hook: str) -> bool:
+    """Whether it has the hook; the one that runs a `flow` counts where there is a flow, or nothing else."""
+    passing, flowing = _HOOKS[hook]
+    method = getattr(middleware, hook, None)
+    if not isinstance(middleware, FlowMiddleware) or _is_own(method, passing, flowing):
+        return _is_own(method, passing)
+    others = [getattr(middleware, other) for other in ("on_execute_tool", "on_execute_tool_async") if other != hook]
+    return _is_own(middleware.flow, FlowMiddleware.flow) or not any(
+        _is_own(each, *_HOOKS[each.__name__]) for each in others
+    )
 
 
 def _has_list(middleware: object) -> bool:

@@ -34,7 +34,8 @@ _NO_RESULTS = READ_ONLY | _PENDING
 """What may not leave a list as its result."""
 Opened: TypeAlias = list[Any]
 """What a `call_next` is bound to: the layers that it enters, and what binds the `call_next` of the hook found there.
-When the hook that it was given to is over, the second is `_late`, and nothing can be bound any more."""
+When the hook that it was given to is over, the second is `_late`, and nothing can be bound any more.
+The third is, in async calls, how many of the coroutines that it gave nobody awaits."""
 
 
 def compiled(layers: Iterable[tuple[str, Hook]]) -> Layers:
@@ -83,21 +84,28 @@ async def run_async(
 
     called, given = tool_name, read_only(arguments, "the caller")
 
-    async def call_next(opened: Opened, tool_name: str, arguments: Arguments) -> Any:
+    def call_next(opened: Opened, tool_name: str, arguments: Arguments) -> Any:
         if arguments is not given or tool_name is not called:
             arguments = _passed_on(opened[0], tool_name, arguments)
-        (hook, inside), bind = opened
+        opened[2] += 1
+        return enter(opened, tool_name, arguments)
+
+    async def enter(opened: Opened, tool_name: str, arguments: Arguments) -> Any:
+        opened[2] -= 1
+        (hook, inside), bind, _ = opened
         if inside is None:
             return await _awaitable(tool_name, _reached(opened, terminal, tool_name, arguments))
-        opening = [inside, bind]
+        opening = [inside, bind, 0]
         try:
             answer = await hook(tool_name, arguments, bind(opening))
-            return _not_a_result(_name(opened[0]), answer) if type(answer) in _PENDING else answer
+            if opening[2] or type(answer) in _PENDING:
+                _not_awaited(_name(opened[0]), answer)
+            return answer
         finally:
             opening[1] = _late  # the hook is over, and so is its call_next
 
     call_next.__dict__ = {"call": call}
-    answer = await call_next([layers, call_next.__get__], called, given)
+    answer = await call_next([layers, call_next.__get__, 0], called, given)
     return _result(called, answer) if type(answer) in _NO_RESULTS else answer
 
 
@@ -109,7 +117,7 @@ def innermost(error: BaseException) -> str | None:
     name: str | None = None
     step: TracebackType | None = error.__traceback__
     while step is not None:
-        if _is_of(step, "call_next") and not _is_of(step.tb_next, "_late"):
+        if (_is_of(step, "call_next") or _is_of(step, "enter")) and not _is_of(step.tb_next, "_late"):
             here = step.tb_frame.f_locals
             name = _name(here["opened"][0]) if "opening" in here else name
         step = step.tb_next
@@ -128,10 +136,13 @@ def in_thread(hook: Hook) -> HookAsync:
         waiting: list[Future[Any]] = []
         over = threading.Event()
 
+        async def entered(tool_name: str, arguments: Arguments) -> Any:
+            return await call_next(tool_name, arguments)  # called on the loop's thread, which counts
+
         def call_next_in_thread(tool_name: str, arguments: Arguments) -> Any:
             if over.is_set():
                 raise MisuseError(_too_late(getattr(hook, "__qualname__", repr(hook))))
-            inner = asyncio.run_coroutine_threadsafe(call_next(tool_name, arguments), loop)
+            inner = asyncio.run_coroutine_threadsafe(entered(tool_name, arguments), loop)
             waiting.append(inner)
             if over.is_set():  # cancelled in between: then nobody else has seen it
                 inner.cancel()
@@ -159,9 +170,8 @@ def _passed_on(layers: Layers, tool_name: object, arguments: object) -> ReadOnly
 
 def _reached(opened: Opened, terminal: Callable[[str, dict[str, Any]], Any], tool_name: str, arguments: Any) -> Any:
     """What the terminal gives, with arguments of its own."""
-    layers, bind = opened
-    if bind is _late:
-        raise MisuseError(_too_late(_name(layers, outwards=1)))
+    if opened[1] is _late:
+        raise MisuseError(_too_late(_name(opened[0], outwards=1)))
     return terminal(tool_name, owned(arguments, "the list"))
 
 
@@ -209,6 +219,12 @@ def _is_of(step: TracebackType | None, function: str) -> bool:
 
 def _too_late(name: str | None) -> str:
     return f"{name} used its call_next after it had returned: a call_next ends with the hook that it was given to"
+
+
+def _not_awaited(name: str | None, answer: Any) -> NoReturn:
+    if type(answer) in _PENDING:
+        _not_a_result(name, answer)
+    raise MisuseError(f"{name} used its call_next without an await, and nothing ran: `await call_next(…)` runs it")
 
 
 def _not_a_result(name: str | None, answer: Any) -> NoReturn:
