@@ -511,3 +511,16 @@ def test_an_answer_without_content_says_no_length() -> None:
         status, headers, _ = house.raw("POST", APIS[0], GOOD)
 
     assert (status, headers.get("content-length")) == (204, None)
+
+
+def test_the_words_of_a_status_that_nobody_knows_go_on() -> None:
+    """As they came."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        read_request(connection)
+        connection.sendall(b"HTTP/1.1 599 Odd Thing\r\nContent-Length: 2\r\n\r\n{}")
+
+    with Peer(serve) as peer, House([], upstreams=Upstreams(peer.url)) as house:
+        answer = house.wire(POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(GOOD) + GOOD)
+
+    assert answer.startswith(b"HTTP/1.1 599 Odd Thing\r\n")

@@ -34,6 +34,7 @@ class Reading:
 
     Attributes:
         status: of the answer that is being read, once `has_head`.
+        phrase: what stood behind it in its line.
         headers: its fields, names in lower case, in the order and with the values that came; trailers are dropped.
         has_head: whether they are there.
         is_whole: whether its body is there, too.
@@ -60,6 +61,7 @@ class Reading:
         self._pieces: list[bytes] = []
         self._ends_with_connection = False
         self.status = 0
+        self.phrase = b""
         self.headers: HeaderList = []
         self.has_head = False
         self.has_begun = False
@@ -103,6 +105,11 @@ class Reading:
         """Called by the parser: also for what stands behind the answer, which nobody has asked for."""
         if self.is_whole:
             self.is_persistent = False
+
+    def on_status(self, phrase: bytes) -> None:
+        """Called by the parser, for each piece that came."""
+        if not self.has_head:
+            self.phrase += phrase
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser: also for trailers."""
@@ -154,6 +161,7 @@ class Reading:
         if self._notes > NOTES_MAX:
             raise ValueError(NOTES_MAX)
         self.headers = []
+        self.phrase = b""
 
     def _frame(self, status: int) -> None:
         """How the body ends. Raises ValueError where two readers may find different ends."""

@@ -21,6 +21,9 @@ NEARBY = "interpose.nearby"
 
 _NO_CONTENT = 204
 
+PHRASE = "interpose.phrase"
+"""What a reply's head may say beside its status; other servers overlook it."""
+
 
 class Nearby(Protocol):
     """One request, as its server knows it."""
@@ -122,10 +125,13 @@ class Outgoing:
         self._send = send
         self.status: int | None = None
 
-    async def start(self, status: int, headers: HeaderList) -> None:
-        """Sends the head."""
+    async def start(self, status: int, headers: HeaderList, phrase: bytes = b"") -> None:
+        """Sends the head. `phrase` is for a status that nobody knows, and a word that only our own server knows."""
         self.status = status
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        message: Message = {"type": "http.response.start", "status": status, "headers": headers}
+        if phrase:
+            message[PHRASE] = phrase
+        await self._send(message)
 
     async def write(self, data: bytes) -> None:
         """Sends a piece of the body."""

@@ -66,11 +66,12 @@ class Request(NamedTuple):
 class Answer:
     """What a connection was answered, once its head is there. One task reads the body, once."""
 
-    __slots__ = ("_connection", "headers", "status")
+    __slots__ = ("_connection", "headers", "phrase", "status")
 
-    def __init__(self, connection: "Connection", status: int, headers: HeaderList) -> None:
+    def __init__(self, connection: "Connection", status: int, headers: HeaderList, phrase: bytes = b"") -> None:
         self._connection = connection
         self.status = status
+        self.phrase = phrase
         self.headers = headers
 
     async def read(self) -> bytes:
@@ -135,7 +136,7 @@ class Connection(asyncio.Protocol):
         except BaseException:
             self.close()
             raise
-        return Answer(self, reading.status, reading.headers)
+        return Answer(self, reading.status, reading.headers, reading.phrase)
 
     async def read(self) -> bytes:
         """As `Answer.read` says."""

@@ -424,7 +424,7 @@ class Exchange:
         )
 
     async def _send_as_is(self, reply: UpstreamReply) -> None:
-        await self.outgoing.start(reply.status, reply.headers)
+        await self.outgoing.start(reply.status, reply.headers, reply.phrase)
         async for chunk in reply.chunks():
             if isinstance(chunk, UpstreamDown):
                 # The head has left: a body that never ends is the only way left to say so.

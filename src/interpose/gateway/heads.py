@@ -129,9 +129,9 @@ def answer_to(refusal: Refusal) -> bytes:
     return status_line(refusal.status) + lines % len(body) + body
 
 
-def status_line(status: int) -> bytes:
-    """The first line of a reply."""
-    return _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+def status_line(status: int, phrase: bytes = b"") -> bytes:
+    """The first line of a reply; with `phrase` where the status has no words of its own."""
+    return _STATUS_LINES.get(status) or b"HTTP/1.1 %d %b\r\n" % (status, phrase)
 
 
 def api_of(target: bytes, headers: HeaderList) -> ApiName:

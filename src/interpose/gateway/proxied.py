@@ -29,6 +29,7 @@ class ProxiedAnswer:
         self._response = response
         self._chunks = response.content.iter_any()
         self.status = response.status
+        self.phrase = (response.reason or "").encode("latin-1", "replace")
         self.headers: HeaderList = [(name.lower(), value) for name, value in response.raw_headers]
 
     async def read(self) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from interpose.contracts.errors import MisuseError
-from interpose.gateway.asgi import NEARBY, App, Message, Scope
+from interpose.gateway.asgi import NEARBY, PHRASE, App, Message, Scope
 from interpose.gateway.heads import Head, status_line
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -137,7 +137,7 @@ class Serving:
             return
         match message["type"]:
             case "http.response.start" if not self.is_started:
-                self._start(message["status"], message.get("headers", ()))
+                self._start(message["status"], message.get("headers", ()), message.get(PHRASE, b""))
             case "http.response.body" if self.is_started and not self.is_over:
                 self._write(message.get("body", b""), is_last=not message.get("more_body", False))
             case _:
@@ -153,12 +153,12 @@ class Serving:
         self._link.taken()
         return {"type": "http.request", "body": data, "more_body": not self.has_come}
 
-    def _start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    def _start(self, status: int, headers: Iterable[tuple[bytes, bytes]], phrase: bytes) -> None:
         """Makes the head; it leaves with the first piece of the body, or at the end of this turn of the loop."""
         self.is_started = True
         if self._expects and not self.has_come:
             self.keeps_alive = False  # who was not told to go on may or may not send the body
-        lines = [status_line(status)]
+        lines = [status_line(status, phrase)]
         says_close = False
         for name, value in headers:
             if name == b"transfer-encoding":

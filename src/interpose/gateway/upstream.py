@@ -55,6 +55,7 @@ class Answer(Protocol):
     """An answer whose head is there, whichever way it came."""
 
     status: int
+    phrase: bytes
     headers: HeaderList
 
     async def read(self) -> bytes:
@@ -70,6 +71,7 @@ class UpstreamReply:
     def __init__(self, answer: Answer, *, is_judged: bool) -> None:
         self._answer = answer
         self.status = answer.status
+        self.phrase = answer.phrase
         lines = [value.decode("latin-1") for name, value in answer.headers if name == b"content-encoding"]
         names = encodings_of(lines) if lines else []
         self.encoding = ", ".join(names) or "identity"
