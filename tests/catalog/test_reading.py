@@ -376,3 +376,35 @@ def test_a_given_leaf_is_what_the_call_is_read_by() -> None:
     assert read_call("process", "mcp__read_file", {"path": "x"}, "read_file").name == "read"
     form = read_call("process", "box__deploy", {}, "deploy")
     assert (form.name, form.aliases) == ("box__deploy", ("deploy",))
+
+
+class PathSaying:
+    """A path that is no text, as `os.PathLike` says."""
+
+    def __fspath__(self) -> str:
+        """The text."""
+        return ".env"
+
+
+def test_paths_and_tuples_of_a_program_are_read_as_what_they_say() -> None:
+    """The hook form has text and lists; what is written back unchanged is the program's own path."""
+    path, argv = PathSaying(), ("rm", "-rf", PathSaying())
+    calls: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
+        ("read_file", {"path": path}, {"path": ".env"}),
+        ("shell", {"command": argv}, {"command": "rm -rf .env"}),
+        ("unheard_of", {"path": path}, {"path": ".env"}),
+    )
+    for name, arguments, read in calls:
+        form = read_call("process", name, arguments)
+        assert (form.problem, form.input) == (None, read)
+        assert write_call(form, form.input) == {
+            key: [*value] if isinstance(value, tuple) else value for key, value in arguments.items()
+        }
+
+
+def test_a_needed_value_of_none_is_told() -> None:
+    """It is there, and says nothing."""
+    assert (
+        read_call("process", "shell", {"command": None}).problem
+        == "shell needs command or cmd, found 'command' of None"
+    )

@@ -4,9 +4,11 @@ Knows: how fields move between the two. Does not know: which agents exist (the t
 Everything here is a pure function; any thread may call it.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from interpose.catalog.argv import argv_of, text_of
 from interpose.catalog.names import CANONICAL_TOOLS, UNKNOWN_PREFIX, mcp_name
@@ -57,7 +59,8 @@ def read_call(agent: str | None, wire_name: str, arguments: JsonObject, leaf: st
     tool = _tool(agent, own)
     if tool is None:
         name = mcp_name(agent, own) or wire_name
-        return HookForm(name, _aliases(name, wire_name, own), arguments, {}, None, wire_name, arguments)
+        said = {key: _said(value) for key, value in arguments.items()}
+        return HookForm(name, _aliases(name, wire_name, own), said, {}, None, wire_name, arguments)
 
     values, problem = _values(tool, wire_name, arguments)
     mapped = {key for keys in tool.fields.values() for key in keys}
@@ -84,7 +87,7 @@ def write_call(form: HookForm, edited_input: JsonObject) -> dict[str, Json]:
 
     arguments: dict[str, Json] = thaw(form.arguments)
     if form.tool is None:
-        return _replaced(arguments, edited_input)
+        return _replaced(arguments, {key: _unchanged(form, key, value) for key, value in edited_input.items()})
 
     for name in dict.fromkeys([*form.input, *edited_input]):
         if name in form.input and name in edited_input and form.input[name] == edited_input[name]:
@@ -126,7 +129,7 @@ def _aliases(name: str, *others: str) -> tuple[str, ...]:
 def _values(tool: Tool, wire_name: str, arguments: JsonObject) -> tuple[JsonObject, str | None]:
     values: dict[str, Json] = {}
     for name, keys in tool.fields.items():
-        given = {key: arguments[key] for key in keys if arguments.get(key) is not None}
+        given = {key: _said(arguments[key]) for key in keys if arguments.get(key) is not None}
         if not given:
             continue
         key, value = next(iter(given.items()))
@@ -141,8 +144,35 @@ def _values(tool: Tool, wire_name: str, arguments: JsonObject) -> tuple[JsonObje
     needed = REQUIRED.get(tool.name, ())
     if needed and not any(name in values for name in needed):
         wire_keys = [key for name in needed for key in tool.fields.get(name, ())]
-        return {}, f"{wire_name} needs {' or '.join(wire_keys)}, found {', '.join(map(repr, arguments)) or 'nothing'}"
+        return {}, f"{wire_name} needs {' or '.join(wire_keys)}, found {_found(arguments)}"
     return values, None
+
+
+def _unchanged(form: HookForm, key: str, edited: Json) -> Json:
+    """The program's own object where the edited value is what it says."""
+    own = form.arguments.get(key)
+    said = isinstance(own, os.PathLike) and form.input.get(key) == edited
+    return own if said else edited
+
+
+def _found(arguments: JsonObject) -> str:
+    return ", ".join(f"{key!r}" + " of None" * (value is None) for key, value in arguments.items()) or "nothing"
+
+
+def _said(value: Json) -> Json:
+    """What a Python value says in JSON: a path its text, a tuple a list; any other is itself."""
+    if isinstance(value, os.PathLike):
+        return _path_text(value)
+    if isinstance(value, list | tuple) and any(isinstance(item, os.PathLike | tuple) for item in (*value, value)):
+        return [_said(item) for item in value]
+    return value
+
+
+def _path_text(path: "os.PathLike[Any]") -> Any:
+    try:
+        return os.fsdecode(path)
+    except Exception:  # noqa: BLE001 - the object's own code; what does not say its path is not read
+        return path
 
 
 def _hook_value(tool: Tool, name: str, value: Json) -> tuple[Json, str | None]:
