@@ -328,14 +328,19 @@ def test_a_mistyped_hook_beside_a_right_one_is_refused(base: type, right: str, w
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_call_that_nobody_awaits_is_named(kept: bool) -> None:
     """A result of its own does not hide that nothing ran."""
+    begun: list[Any] = []
 
     class Dropping(ToolMiddleware):
         """Forgets an await."""
 
         async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
             """Wrong."""
-            begun = [call_next(tool_name, arguments)]
+            coming = call_next(tool_name, arguments)
+            if kept:
+                begun.append(coming)
             return begun if kept else "done"
 
     with pytest.raises(MisuseError, match=r"^Dropping used its call_next without an await, and nothing ran"):
         asyncio.run(Chain([Passing(), Dropping()], serves="async").call_async("t", {}, done_async))
+    for coming in begun:
+        coming.close()
