@@ -151,9 +151,12 @@ class ClientConnection(asyncio.Protocol):
             self._await_head()
 
     def eof_received(self) -> bool:
-        """Called by asyncio: the client sends nothing more. What it asked for whole it is answered all the same."""
+        """Called by asyncio: the client sends nothing more. What it asked for whole it is answered all the same.
+
+        Who ends in the middle of an answer has left: a stream's upstream would else go on for nobody.
+        """
         current = self._current
-        if current is None or not current.has_come or current.is_old:
+        if current is None or not current.has_come or current.is_old or current.is_started:
             return False
         self._is_deaf = self._has_ended = True
         self._forget_incoming()
