@@ -8,6 +8,9 @@ import yaml
 from interpose.command import CommandPattern, NotFound, PathPatterns, match_paths, read_command
 
 HIDDEN: list[str] = yaml.safe_load((Path(__file__).parent / "hidden.yaml").read_text())
+OWN_ROOT = "/proc/self/root"
+"""The root of the file system, as a process sees its own."""
+
 RECURSIVE = CommandPattern.parse("rm -r|-R|--recursive")
 
 
@@ -77,7 +80,7 @@ def test_a_removal_is_never_not_found(line: str) -> None:
         "cat /dev/fd/../cwd/.env",
         "cat /dev/fd/../../self/cwd/.env",
         "cat /proc/self/cwd/.env",
-        "cat /proc/self/root/w/.env",
+        f"cat {OWN_ROOT}/w/.env",
         "cat < /dev/fd/../cwd/.env",
     ],
 )
