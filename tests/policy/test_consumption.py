@@ -105,7 +105,7 @@ def test_turn_end_continues_once() -> None:
     run = ran("turn_end", said(*ALL, by="a"), said(RequestContinuation("second"), by="b"))
 
     assert consume(run).continuation == "go on"
-    assert consume(run, continuation_spent=True).continuation is None
+    assert consume(run, may_continue=False).continuation is None
     assert consume(run).tool_choice is None
 
 

@@ -8,11 +8,25 @@ def test_a_prompt_has_one_continuation() -> None:
     turns = Turns()
 
     turns.spend_continuation("a")
-    spent = (turns.continuation_spent("a"), turns.continuation_spent("b"))
+    left = (turns.may_continue("a", None), turns.may_continue("b", None))
     turns.begin("a")
 
-    assert spent == (True, False)
-    assert not turns.continuation_spent("a")
+    assert left == (False, True)
+    assert turns.may_continue("a", None)
+
+
+def test_what_is_asked_without_tools_takes_no_continuation() -> None:
+    """An agent asks for a title beside the prompt: it has none itself, and leaves the prompt's as it is."""
+    turns = Turns()
+    turns.begin("s", "prompt", active_tools="shell")
+    turns.begin("s", "title", active_tools="")
+    before = (turns.may_continue("s", "title"), turns.may_continue("s", "prompt"))
+
+    turns.spend_continuation("s")
+    turns.begin("s", "another title", active_tools="")
+
+    assert before == (False, True)
+    assert not turns.may_continue("s", "prompt")
 
 
 def test_the_sessions_remembered_are_bounded() -> None:
@@ -22,7 +36,7 @@ def test_the_sessions_remembered_are_bounded() -> None:
     for session in ("a", "b", "c"):
         turns.spend_continuation(session)
 
-    assert [turns.continuation_spent(session) for session in "abc"] == [False, True, True]
+    assert [turns.may_continue(session, None) for session in "abc"] == [True, False, False]
 
 
 def test_the_calls_told_apart_are_bounded() -> None:

@@ -55,11 +55,11 @@ class Consumed:
     notices: tuple[Notice, ...] = ()
 
 
-def consume(result: HookResult, *, prior: tuple[Annotation, ...] = (), continuation_spent: bool = False) -> Consumed:
+def consume(result: HookResult, *, prior: tuple[Annotation, ...] = (), may_continue: bool = True) -> Consumed:
     """The meaning of `result`.
 
-    `prior` are the annotations that the call's own verdict gave; `continuation_spent` says that this prompt has had
-    its one continuation.
+    `prior` are the annotations that the call's own verdict gave; `may_continue` says that this prompt has its one
+    continuation left.
     """
     told = _told(result.emissions)
     match result.hook:
@@ -75,7 +75,7 @@ def consume(result: HookResult, *, prior: tuple[Annotation, ...] = (), continuat
         case "turn_start":
             return Consumed(reminders=_reminders(told), tool_choice=_tool_choice(told), notices=_notices(told))
         case "turn_end":
-            return _turn_end(result, told, continuation_spent=continuation_spent)
+            return _turn_end(result, told, may_continue=may_continue)
         case "on_compaction":
             return Consumed()
 
@@ -105,13 +105,13 @@ def _told(emissions: tuple[Emission, ...]) -> _Told:
     ]
 
 
-def _turn_end(result: HookResult, told: _Told, *, continuation_spent: bool) -> Consumed:
+def _turn_end(result: HookResult, told: _Told, *, may_continue: bool) -> Consumed:
     if result.input.metadata.get("stopReason") in ("error", "aborted"):
         return Consumed()
     wanted = next((effect.message for _, effect in told if isinstance(effect, RequestContinuation)), None)
     return Consumed(
         reminders=_reminders(told),
-        continuation=None if continuation_spent else wanted,
+        continuation=wanted if may_continue else None,
         notices=_notices(told),
     )
 

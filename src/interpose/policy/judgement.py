@@ -179,11 +179,11 @@ class EffectPolicy:
         return result
 
     def _meaning(self, case: _Case, result: HookResult) -> Consumed:
-        point = case.point
+        point, context = case.point, case.point.context
         return consume(
             result,
             prior=point.annotations if isinstance(point, ToolResult) else (),
-            continuation_spent=isinstance(point, TurnEnd) and self._turns.continuation_spent(point.context.session),
+            may_continue=isinstance(point, TurnEnd) and self._turns.may_continue(context.session, context.turn),
         )
 
     def _question(self, case: _Case, meaning: Consumed) -> Question | Asked:

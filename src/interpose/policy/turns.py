@@ -18,6 +18,9 @@ SESSIONS_KEPT: Final = 4_096
 CALLS_KEPT: Final = 1_000
 """The calls of one turn told apart by id; beyond it each one counts, whatever its id."""
 
+_NO_TOOLS: Final = ""
+"""The active tools of a turn whose client is known to offer none."""
+
 
 @dataclass(slots=True)
 class _Turn:
@@ -53,10 +56,11 @@ class Turns:
     ) -> None:
         """A turn starts, without calls and with every tool.
 
-        Its one continuation is there again, unless it only `continues` the turn before it.
+        Its one continuation is there again, unless it only `continues` the turn before it, or has no tools to go on with
+        (as when an agent asks for a title beside the prompt).
         """
         with self._lock:
-            if not continues:
+            if not continues and active_tools != _NO_TOOLS:
                 self._spent.pop(session, None)
             self._turns.pop((session, turn), None)
             self._put(session, turn, _Turn(begun=True, active_tools=active_tools))
@@ -143,10 +147,11 @@ class Turns:
             while len(self._spent) > self._kept:
                 self._spent.popitem(last=False)
 
-    def continuation_spent(self, session: str) -> bool:
-        """Whether it has."""
+    def may_continue(self, session: str, turn: str | None) -> bool:
+        """Whether the prompt has its continuation left; a turn without tools never has one."""
         with self._lock:
-            return session in self._spent
+            known = self._turns.get((session, turn))
+            return session not in self._spent and (known is None or known.active_tools != _NO_TOOLS)
 
     def _put(self, session: str, turn: str | None, known: _Turn) -> _Turn:
         self._turns[session, turn] = known
