@@ -141,3 +141,25 @@ def test_a_folder_that_cannot_be_used_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "state.db").write_bytes(b"no database, and long enough to be seen as none" * 20)
     with pytest.raises(StorageError, match=r"state\.db"):
         open_store(tmp_path)
+
+
+def test_a_session_may_be_known_from_the_moment_that_a_part_is_kept(tmp_path: Path) -> None:
+    """Whether it waits, is written, or was written by another process; one without parts is not known."""
+    store, other = open_store(tmp_path), open_store(tmp_path)
+    before = store.may_know("l", "s1")
+    other.keep("l", "s1", "mark", "[]", b"{}")
+    waiting = other.may_know("l", "s1")
+    other.flush()
+    written = (store.may_know("l", "s1"), other.may_know("l", "s1"))
+    others = (store.may_know("l", "s2"), store.may_know("", "s1"))
+    store.close()
+    other.close()
+
+    assert (before, waiting, written, others) == (False, True, (True, True), (False, False))
+
+
+def test_a_session_that_nobody_can_look_for_may_be_known(tmp_path: Path) -> None:
+    """Then it is loaded, which tells what is wrong."""
+    store = open_store(tmp_path)
+    store.close()
+    assert store.may_know("l", "s")

@@ -9,12 +9,11 @@ Knows: keys and edits. Does not know: any API, how a verdict is rendered, where 
 import asyncio
 import sys
 import threading
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, Protocol, TypeVar
-from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -45,6 +44,10 @@ class LedgerStore(Protocol):
     A part is named by its `kind` and `key` within one session of one workspace ("" for none): an agent that is started
     anew goes on with a session of its own.
     """
+
+    def may_know(self, workspace: str, session: str) -> bool:
+        """Whether `load` may find anything. Quick enough for an event loop; never raises, True where it cannot tell."""
+        ...
 
     def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
         """The parts of a session as kind, key and value, longest unused first; none for one that is not known.
@@ -83,19 +86,19 @@ class SessionLedger:
         self._turns: Recent[tuple[int, str], tuple[int, TurnEdit]] = Recent(parts)
         self._marks: Recent[tuple[str, str, int], tuple[tuple[str, str], Mark]] = Recent(parts)
         self._originals: Recent[tuple[str, str], tuple[str, JsonObject]] = Recent(parts)
-        self._changed_calls: Counter[str] = Counter()
+        self._changed_calls: dict[str, int] = {}
         self._resumed: Recent[str, Resumed] = Recent(parts)
         self._followed: Recent[str, str] = Recent(parts)
         self._refused: Recent[str, TurnEdit] = Recent(parts)
         self.conversations = Conversations()
-        self._lines: Counter[tuple[str, str]] = Counter()
-        self._edited_calls: Counter[str] = Counter()
-        self._edited_positions: Counter[int] = Counter()
+        self._lines: dict[tuple[str, str], int] = {}
+        self._edited_calls: dict[str, int] = {}
+        self._edited_positions: dict[int, int] = {}
         self._waiting: list[Reminder] = []
         self._noted: set[str] = set()
         self.restored = 0
         """How many parts an earlier process had kept."""
-        self._judging: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
+        self._judged_now: dict[object, asyncio.Event] = {}
 
     @property
     def edited_calls(self) -> Collection[str]:
@@ -333,8 +336,8 @@ class SessionLedger:
         except (msgspec.MsgspecError, ValueError, TypeError, IndexError):
             return
 
-    def _turn_to_judge(self, key: object) -> asyncio.Lock:
-        return self._judging.setdefault(key, asyncio.Lock())
+    def _turn_to_judge(self, key: object) -> "_Turn":
+        return _Turn(self._judged_now, key)
 
     def _own_result_edit(self, call_id: str, digest: str) -> ResultEdit | None:
         with self._lock:
@@ -359,26 +362,26 @@ class SessionLedger:
         with self._lock:
             gone = self._results.put(key, (key[0], edit))
             if not edit.is_empty:
-                self._edited_calls[key[0]] += 1
+                _count(self._edited_calls, key[0])
             _forget(self._edited_calls, [name for name, old in gone if not old.is_empty])
 
     def _put_turn(self, key: tuple[int, str], edit: TurnEdit) -> None:
         with self._lock:
             gone = self._turns.put(key, (key[0], edit))
             if not edit.is_empty:
-                self._edited_positions[key[0]] += 1
+                _count(self._edited_positions, key[0])
             _forget(self._edited_positions, [name for name, old in gone if not old.is_empty])
 
     def _put_original(self, key: tuple[str, str], own: JsonObject) -> None:
         with self._lock:
             gone = self._originals.put(key, (key[0], own))
-            self._changed_calls[key[0]] += 1
+            _count(self._changed_calls, key[0])
             _forget(self._changed_calls, [name for name, _ in gone])
 
     def _put_mark(self, key: tuple[str, str, int], mark: Mark) -> None:
         with self._lock:
             gone = self._marks.put(key, (key[:2], mark))
-            self._lines[key[:2]] += 1
+            _count(self._lines, key[:2])
             _forget(self._lines, [name for name, _ in gone])
 
 
@@ -394,14 +397,17 @@ class Ledger:
         self._sessions: Recent[tuple[str, str], SessionLedger] = Recent(sessions)
 
     async def session(self, workspace: str, session: str, *, wider: SessionLedger | None = None) -> SessionLedger:
-        """The memory of one session of one workspace; the first time what the store has of it is read, in a thread."""
+        """The memory of one session of one workspace; what the store has of it is read the first time, in a thread."""
         key = (workspace, session)
         known = self._known(key)
         if known is not None:
             return known
         if self._store is None:
             return self._first(key, SessionLedger(self._parts, wider=wider))
-        return self._first(key, await asyncio.to_thread(self._restored, self._store, key, wider))
+        made = SessionLedger(self._parts, partial(self._store.keep, *key), wider)
+        if self._store.may_know(*key):
+            await asyncio.to_thread(_restore, made, self._store, key)
+        return self._first(key, made)
 
     def _known(self, key: tuple[str, str]) -> SessionLedger | None:
         with self._lock:
@@ -416,14 +422,23 @@ class Ledger:
                 self._sessions.put(key, known)
             return known
 
-    def _restored(self, store: LedgerStore, key: tuple[str, str], wider: SessionLedger | None) -> SessionLedger:
-        def keep(kind: str, name: str, value: bytes) -> None:
-            store.keep(*key, kind, name, value)
 
-        ledger = SessionLedger(self._parts, keep, wider)
-        for part in store.load(*key):
-            ledger.restore(*part)
-        return ledger
+class _Turn:
+    """The turn to judge what a key names: one task at a time has it, the others wait."""
+
+    __slots__ = ("_judged_now", "_key")
+
+    def __init__(self, judged_now: dict[object, asyncio.Event], key: object) -> None:
+        self._judged_now = judged_now
+        self._key = key
+
+    async def __aenter__(self) -> None:
+        while (other := self._judged_now.get(self._key)) is not None:
+            await other.wait()
+        self._judged_now[self._key] = asyncio.Event()
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._judged_now.pop(self._key).set()
 
 
 class _Either(Collection[str]):
@@ -442,6 +457,11 @@ class _Either(Collection[str]):
         return sum(map(len, self._both))
 
 
+def _restore(ledger: SessionLedger, store: LedgerStore, key: tuple[str, str]) -> None:
+    for part in store.load(*key):
+        ledger.restore(*part)
+
+
 def _digest(arguments: JsonObject) -> str:
     try:
         return canonical_hash(arguments)
@@ -449,7 +469,11 @@ def _digest(arguments: JsonObject) -> str:
         return ""
 
 
-def _forget(counts: Counter[K], names: list[K]) -> None:
+def _count(counts: dict[K, int], name: K) -> None:
+    counts[name] = counts.get(name, 0) + 1
+
+
+def _forget(counts: dict[K, int], names: list[K]) -> None:
     for name in names:
         counts[name] -= 1
         if not counts[name]:

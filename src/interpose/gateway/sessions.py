@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from interpose.contracts.errors import StorageError
 from interpose.contracts.ports import Clock
-from interpose.kernel.db import Migration, Schema, open_database
+from interpose.kernel.db import Migration, Schema, open_database, open_reader
 
 KEPT_S: Final = 30 * 24 * 3600.0
 """How long a session is remembered after its last change."""
@@ -26,6 +26,9 @@ PARTS_KEPT: Final = 10_000
 FLUSH_TIMEOUT_S: Final = 5.0
 GATHER_S: Final = 0.05
 """How long a part may wait for others before it is written."""
+
+LOOK_S: Final = 0.05
+"""How long a look whether a session is known may wait; a reader waits only while the file is put in order."""
 
 WAITING_MAX: Final = 50_000
 """At most so many parts wait; where the disk is that far behind, the oldest are not kept."""
@@ -53,6 +56,7 @@ _SCHEMA = Schema(
     ),
 )
 
+_Session: TypeAlias = tuple[str, str]
 _Part: TypeAlias = tuple[str, str, str, str, bytes, float]
 
 
@@ -67,13 +71,35 @@ class SqliteLedgers:
         self._clock = clock
         self._lost = lost
         self._database = open_database(path, _SCHEMA)
+        self._reader = open_reader(path, _SCHEMA, busy_timeout_s=LOOK_S)
+        self._keeping = threading.Lock()
         self._waiting: deque[_Part] = deque(maxlen=WAITING_MAX)
+        self._awaited: set[_Session] = set()
+        self._in_hand: set[_Session] = set()
         self._flushing: deque[threading.Event] = deque()
         self._hurry = threading.Event()
         self._is_closed = False
         self._starting = threading.Lock()
         self._writer: threading.Thread | None = None
         self._forget_old()
+
+    def may_know(self, workspace: str, session: str) -> bool:
+        """Whether parts of a session are in the table, or on their way there; True where that cannot be told.
+
+        A look at one place of an index, which waits for nobody who writes.
+        """
+        with self._keeping:
+            if (workspace, session) in self._awaited or (workspace, session) in self._in_hand:
+                return True
+        if self._reader is None:
+            return True
+        try:
+            found = self._reader.query(
+                "SELECT 1 FROM session_parts WHERE workspace = ? AND session = ? LIMIT 1", (workspace, session)
+            )
+        except StorageError:
+            return True
+        return bool(found)
 
     def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
         """The parts of a session, those changed longest ago first; none when they cannot be read.
@@ -98,7 +124,9 @@ class SqliteLedgers:
 
     def keep(self, workspace: str, session: str, kind: str, key: str, value: bytes) -> None:
         """Hands a part to the writing thread, which takes many of them at once."""
-        self._waiting.append((workspace, session, kind, key, value, self._clock.now()))
+        with self._keeping:
+            self._waiting.append((workspace, session, kind, key, value, self._clock.now()))
+            self._awaited.add((workspace, session))
         if self._writer is None:
             self._start()
 
@@ -120,6 +148,8 @@ class SqliteLedgers:
             self._hurry.set()
             writer.join(FLUSH_TIMEOUT_S)
         self._database.close()
+        if self._reader is not None:
+            self._reader.close()
 
     def _start(self) -> None:
         with self._starting:
@@ -134,11 +164,20 @@ class SqliteLedgers:
             self._hurry.clear()
             is_last = self._is_closed
             flushing = [self._flushing.popleft() for _ in range(len(self._flushing))]
-            self._put([self._waiting.popleft() for _ in range(len(self._waiting))])
+            self._put(self._taken())
+            self._in_hand = set()
             for written in flushing:
                 written.set()
             if is_last:
                 return
+
+    def _taken(self) -> list[_Part]:
+        """What waits; whose it is stays known until it is written."""
+        with self._keeping:
+            batch = list(self._waiting)
+            self._waiting.clear()
+            self._in_hand, self._awaited = self._awaited, set()
+        return batch
 
     def _put(self, batch: list[_Part]) -> None:
         if not batch:
