@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 _CLOSERS: Final = "\"'\u201d\u2019)\\]}\u00bb"
-_SENTENCE_END: Final = re.compile(rf"(?<![.!?])[.!?]++[{_CLOSERS}]*+(?=\s|$)")
+_SENTENCE_END_REVERSED: Final = re.compile(rf"\s[{_CLOSERS}]*+[.!?]")
 _QUESTION: Final = re.compile(rf"\?[{_CLOSERS}]*$")
 _OPENING: Final = " \t\r\n\f\v\"'\u201c\u201d\u2018\u2019\u00ab([{-\u2013\u2014"
 
@@ -20,7 +20,7 @@ LINE_CHARS: Final = 800
 def last_line(text: str) -> str:
     """The last line that holds something, trimmed, its end where it is long; "" when there is none."""
     text = text.rstrip()[-LINE_CHARS:]
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    return text.splitlines()[-1].strip() if text else ""
 
 
 def last_sentence(line: str) -> str:
@@ -29,11 +29,9 @@ def last_sentence(line: str) -> str:
     A sentence ends at a full stop, exclamation or question mark that white space or the end follows, so `foo.ts` is
     one word.
     """
-    start = 0
-    for end in _SENTENCE_END.finditer(line):
-        if line[end.end() :].strip():
-            start = end.end()
-    return opened(line[start:])
+    line = line.rstrip()
+    end = _SENTENCE_END_REVERSED.search(line[::-1])  # from the end, where the last sentence is near
+    return opened(line if end is None else line[-end.start() - 1 :])
 
 
 def opened(text: str) -> str:

@@ -128,7 +128,7 @@ def announces_action(text: str) -> bool:
         return False
 
     lowered = sentence.lower()
-    intent = _INTENT.search(sentence) if any(hint in lowered for hint in _HINTS) else None
+    intent = _INTENT.search(sentence) if any(map(lowered.__contains__, _HINTS)) else None
     if intent is None:
         return sentence.endswith(":") and _CONCRETE.search(sentence) is not None
     if _is_left_to_the_person(sentence, sentence[: intent.start()]):
