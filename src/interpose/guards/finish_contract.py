@@ -10,7 +10,7 @@ thread may evaluate; one lock is held for the bookkeeping, and commands are read
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -68,11 +68,6 @@ class _Result:
     limitation: bool = False
 
 
-@dataclass(slots=True)
-class _Session:
-    results: deque[_Result] = field(default_factory=lambda: deque(maxlen=RESULTS_KEPT))
-
-
 class FinishContract:
     """The assessor of one workspace. `sink` is told every decision; what it raises changes nothing."""
 
@@ -87,7 +82,7 @@ class FinishContract:
         self._rigor = rigor
         self._sink = sink
         self._lock = threading.Lock()
-        self._sessions: Recent[str, _Session] = Recent(SESSIONS_KEPT)
+        self._results: Recent[str, deque[_Result]] = Recent(SESSIONS_KEPT)
         self._seen = SeenCalls()
 
     def registration(self) -> Registration:
@@ -108,7 +103,7 @@ class FinishContract:
             case "turn_start":
                 if not is_continuation(given):
                     with self._lock:
-                        self._sessions.put(session_of(given), _Session())
+                        self._results.pop(session_of(given))
                 return ()
             case "after_tool":
                 self._take(given, context)
@@ -124,7 +119,7 @@ class FinishContract:
             return
         with self._lock:
             if self._seen.is_new(session_of(given), given.tool_call_id, *content_of(given)):
-                self._sessions.get_or_make(session_of(given), _Session).results.append(result)
+                self._results.get_or_make(session_of(given), _no_results).append(result)
 
     def _result(self, given: HookInput, context: EvaluationContext) -> _Result | None:
         """What a result contributes, or None when it changes and proves nothing."""
@@ -158,8 +153,7 @@ class FinishContract:
         if not ended_normally(given) or not (given.text or "").strip() or _is_stopped(context):
             return ()
         with self._lock:
-            session = self._sessions.get(session_of(given))
-            results = tuple(session.results) if session is not None else ()
+            results = tuple(self._results.get(session_of(given)) or ())
         if self._sink is None and not any(result.paths for result in results):
             return ()  # most turns change nothing, and need not look at the filesystem for how much proof is wanted
         decision = self._decide(given, results)
@@ -192,6 +186,10 @@ class FinishContract:
         sink = self._sink
         if sink is not None:
             guarded(lambda: sink(decision), failure=lambda _: None)
+
+
+def _no_results() -> deque[_Result]:
+    return deque(maxlen=RESULTS_KEPT)
 
 
 def _is_stopped(context: EvaluationContext) -> bool:

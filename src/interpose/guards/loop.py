@@ -107,7 +107,6 @@ class _Session:
     answers: Recent[str, "_Answered"] = field(default_factory=lambda: Recent(CALLS_KEPT, touch=False))
     results: Recent[str, bool] = field(default_factory=lambda: Recent(CALLS_KEPT, touch=False))
     outputs: Recent[bytes, str] = field(default_factory=lambda: Recent(SUCCESSES_KEPT, touch=False))
-    prompts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +144,7 @@ class LoopGuard:
         self._sink = sink
         self._lock = threading.Lock()
         self._sessions: Recent[str, _Session] = Recent(SESSIONS_KEPT)
+        self._prompts: Recent[str, int] = Recent(SESSIONS_KEPT)  # apart: most sessions never call a tool
 
     def registration(self) -> Registration:
         """The guard's entry in the table."""
@@ -159,19 +159,20 @@ class LoopGuard:
 
     def evaluate(self, given: HookInput, _context: EvaluationContext) -> tuple[Effect, ...]:
         """The refusal or warning that this call or result earns, if any."""
+        name = session_of(given)
         with self._lock:
-            session = self._sessions.get_or_make(session_of(given), _Session)
-            match given.hook:
-                case "before_tool":
-                    said = self._before(given, session)
-                case "after_tool":
-                    said = self._after(given, session)
-                case _:
-                    # A new prompt ends whatever lasts a turn, also where turns have no ids.
-                    session.prompts += 0 if is_continuation(given) else 1
-                    said = _Said()
+            if given.hook == "turn_start":
+                self._prompt(name, given)
+                return ()
+            session = self._sessions.get_or_make(name, _Session)
+            said = self._before(given, session) if given.hook == "before_tool" else self._after(given, session)
         self._tell(said.event)
         return said.effects
+
+    def _prompt(self, session: str, given: HookInput) -> None:
+        """A new prompt ends whatever lasts a turn, also where turns have no ids."""
+        if not is_continuation(given):
+            self._prompts.put(session, (self._prompts.get(session) or 0) + 1)
 
     def _before(self, given: HookInput, session: _Session) -> _Said:
         identity = call_identity(given)
@@ -186,7 +187,7 @@ class LoopGuard:
         return said
 
     def _judge(self, given: HookInput, session: _Session, identity: bytes | None) -> _Said:
-        name, lasts = _turn_of(given, session)
+        name, lasts = self._turn_of(given)
         turn = session.turns.get_or_make(name, _Turn)
         if turn.locked:
             return self._deny(given, turn)
@@ -244,7 +245,7 @@ class LoopGuard:
             session.results.put(given.tool_call_id, True)
             session.answers.pop(given.tool_call_id)
         identity = call_identity(given)
-        name, _ = _turn_of(given, session)
+        name, _ = self._turn_of(given)
         if identity is not None and succeeded(given) and not is_empty_stub(given.tool_result_details):
             session.successes.put(identity, True)
         if identity is not None:
@@ -253,6 +254,14 @@ class LoopGuard:
         if turn.results.take(given, shape_of(given)):
             return _Said((AnnotateToolResult(_asked_differently(given), "warn"),))
         return _Said()
+
+    def _turn_of(self, given: HookInput) -> tuple[str, bool]:
+        """The turn's key, and whether it is known when it ends."""
+        turn = tool_turn(given)
+        if turn != NO_TURN:
+            return turn, True
+        prompts = self._prompts.get(session_of(given)) or 0
+        return f"{NO_TURN}:{prompts}", prompts > 0
 
     def _blocked(self, given: HookInput, turn: _Turn, count: int, disposition: Disposition) -> LoopBlocked:
         return LoopBlocked(
@@ -300,14 +309,6 @@ def _let_go(given: HookInput, session: _Session, identity: bytes, key: str) -> N
     session.outputs.put(identity, output)
     if before is not None and before != output:
         session.attempts.forget(key=key)
-
-
-def _turn_of(given: HookInput, session: _Session) -> tuple[str, bool]:
-    """The turn's key, and whether it is known when it ends."""
-    turn = tool_turn(given)
-    if turn != NO_TURN:
-        return turn, True
-    return f"{NO_TURN}:{session.prompts}", session.prompts > 0
 
 
 def _refused(reason: str, *, lock: bool = False) -> tuple[Effect, ...]:
