@@ -68,7 +68,8 @@ class RoundOver:
         released: how many calls the agent is going to run.
         stop_reason: the API's word for why the model stopped, or None.
         is_natural: whether the model stopped by itself, behind its last refused call where there is one, so that its
-            history can go on from here.
+            history can go on from here. False where a call is released, since nothing goes on then.
+        text: what it tells the person, where that is known already; None elsewhere.
     """
 
     raw: bytes
@@ -76,6 +77,7 @@ class RoundOver:
     released: int
     stop_reason: str | None
     is_natural: bool
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,8 +190,9 @@ class Rounds:
 
     def _resume(self, step: RoundOver, *, goes_on: bool) -> None:
         """A conversation that the provider keeps goes on from its own last reply, which waits for what is owed."""
-        is_changed = bool(step.refused or self._first_id or goes_on or _CONVERSATION in step.raw)
-        if self.codec.api != "responses" or not is_changed:
+        if self.codec.api != "responses":
+            return
+        if not (step.refused or self._first_id or goes_on or _CONVERSATION in step.raw):
             return
         said = self._whole(step) or {}
         own = said.get("id")
@@ -217,6 +218,8 @@ class Rounds:
         return value if isinstance(value, dict) else None
 
     def _text(self, step: RoundOver) -> str:
+        if step.text is not None:
+            return step.text
         if self.is_streamed:
             return self.codec.spoken(step.raw)
         return self.codec.final_text(self._whole(step) or {})

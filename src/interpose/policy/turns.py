@@ -56,8 +56,8 @@ class Turns:
     ) -> None:
         """A turn starts, without calls and with every tool.
 
-        Its one continuation is there again, unless it only `continues` the turn before it, or has no tools to go on with
-        (as when an agent asks for a title beside the prompt).
+        Its one continuation is there again, unless it only `continues` the turn before it, or has no tools to go on
+        with (as when an agent asks for a title beside the prompt).
         """
         with self._lock:
             if not continues and active_tools != _NO_TOOLS:

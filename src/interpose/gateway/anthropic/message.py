@@ -12,12 +12,13 @@ import msgspec
 
 from interpose.contracts.json import JsonObject
 from interpose.gateway.bodies import object_of
+from interpose.gateway.runs import STRING, told
 from interpose.kernel.ids import random_id
-from interpose.wire.jsonbytes import read_json, write_json
+from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, split
 from interpose.wire.strictjson import join_pieces, read_arguments
 
-_TEXT_DELTA = re.compile(rb'"text_delta"(?:\s*,\s*"text"\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*"))?')
+_TEXT_DELTA = re.compile(rb'"text_delta"(?:\s*,\s*"text"\s*:\s*(' + STRING + rb"))?")
 """Each delta of a text; nothing where its text does not follow."""
 
 _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
@@ -38,12 +39,9 @@ def collected(raw: bytes) -> JsonObject | None:
 
 def spoken(raw: bytes) -> str:
     """The texts of a streamed message, joined by blank lines as far as they stand in blocks of their own."""
-    found = _TEXT_DELTA.findall(raw)
-    if b"" not in found and raw.count(b'"content_block_start"') <= 1:
-        try:
-            return "".join(read_json(b"[" + b",".join(found) + b"]"))
-        except ValueError:
-            pass
+    texts, rest = told(raw, _TEXT_DELTA)
+    if texts is not None and rest.count(b'"content_block_start"') <= 1:
+        return "".join(texts)
     return text_of(collected(raw) or {})
 
 

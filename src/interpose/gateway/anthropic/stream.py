@@ -32,10 +32,15 @@ from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, split
 
-_MARKS = (b"message_delta", b"message_stop", b"\\u")
-"""Bytes without which an event cannot matter while no call is held and no block begins; an escape may hide any."""
-
+_MESSAGE = b"message_"
+_ESCAPE = b"\\"
 _START = b"block_start"
+"""Bytes without which an event cannot matter while no call is held; an escape may hide any."""
+
+_ENDINGS = (b"message_delta", b"message_stop")
+_LETTER = b"\\u"
+"""How an escape begins that stands for a letter."""
+
 _BLOCK = b'"content_block"'
 _PLAIN_BLOCK = re.compile(
     rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"(?:text"\s*,\s*"text"|thinking"\s*,\s*"thinking")\s*:\s*""\s*'
@@ -95,14 +100,18 @@ class AnthropicStream(EventStream):
     def _first_mark(self, raw: bytes) -> int:
         if self._held or self._tail or self._closed or self._before or self._places.has_moved:
             return 0
-        start, message = raw.find(_START), raw.find(b"message_")  # quicker than `in`
-        if start < 0 and message < 0 and raw.find(b"\\") < 0:
+        start, message, escape = raw.find(_START), raw.find(_MESSAGE), raw.find(_ESCAPE)  # quicker than `in`
+        if start < 0 and message < 0 and escape < 0:
             return -1
-        places = [raw.find(mark) for mark in _MARKS]
+        places: list[int] = []
+        if escape >= 0:
+            places.append(raw.find(_LETTER, escape))
         if start >= 0 and raw.count(_BLOCK) != len(_PLAIN_BLOCK.findall(raw)):
             places.append(start)
-        if message >= 0 and (full := _CONTENT.search(raw)) is not None:
-            places.append(full.start())
+        if message >= 0:
+            places += [raw.find(ending, message) for ending in _ENDINGS]
+            full = _CONTENT.search(raw)
+            places.append(full.start() if full is not None else -1)
         return min((at for at in places if at >= 0), default=-1)
 
     def _take(self, event: SseEvent, out: Out) -> Steps:

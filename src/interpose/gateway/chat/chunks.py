@@ -31,6 +31,10 @@ _FINISH_MARK = re.compile(rb'finish_reason"\s*:\s*[^\sn]')
 _FINISHES = (b'finish_reason":"', b'finish_reason": "')
 """How nearly all servers write a finish: found ten times as fast as by the pattern, which is left for the others."""
 
+_ESCAPE = b"\\"
+_LETTER = b"\\u"
+"""How an escape begins that stands for a letter."""
+
 _REASON = b'finish_reason"'
 _NO_REASON = (b'finish_reason":null', b'finish_reason": null')
 _END_BYTES = 64
@@ -117,18 +121,19 @@ def first_mark(raw: bytes) -> int:
     A finish and the end are looked for at the end of a read: a finish which more of its choice follows within the same
     one, as hardly any server sends it, is not noticed; see `finishes_in`.
     """
-    if is_plain(raw):
+    call, escape = raw.find(_CALL_MARK), raw.find(_ESCAPE)  # quicker than `in`
+    if call < 0 and escape < 0 and _goes_on(raw):
         return -1
-    places = (raw.find(_CALL_MARK), raw.find(b"\\u"), raw.find(DONE), _first_finish(raw))
+    letter = raw.find(_LETTER, escape) if escape >= 0 else -1
+    places = (call, letter, raw.find(DONE), _first_finish(raw))
     return min((at for at in places if at >= 0), default=-1)
 
 
-def is_plain(raw: bytes) -> bool:
-    """Whether a read looks as nearly all do: a text, no call, no end."""
-    if raw.find(_CALL_MARK) >= 0 or raw.find(b"\\") >= 0:  # quicker than `in`
+def _goes_on(raw: bytes) -> bool:
+    """Whether a read ends as nearly all do: with a chunk that is not the last."""
+    if not raw.startswith(_NO_REASON, raw.rfind(_REASON)):
         return False
-    goes_on = raw.startswith(_NO_REASON, raw.rfind(_REASON))
-    return goes_on and (raw[-3:-2] == b"}" or raw.find(DONE, -_END_BYTES) < 0)
+    return raw[-3:-2] == b"}" or raw.find(DONE, -_END_BYTES) < 0
 
 
 def told_as_deltas(event: SseEvent, chunk: JsonObject) -> tuple[SseEvent, JsonObject]:

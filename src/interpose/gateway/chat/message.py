@@ -6,15 +6,16 @@ Source: https://platform.openai.com/docs/api-reference/chat-streaming.
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.bodies import content_text, object_of
 from interpose.gateway.chat.calls import LEGACY, THOUGHTS
 from interpose.gateway.chat.choice import Choice
 from interpose.gateway.chat.chunks import DONE, events_of, finishes_in, is_done
+from interpose.gateway.runs import STRING, told
 from interpose.kernel.ids import random_id
-from interpose.wire.jsonbytes import read_json, write_json
+from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent
 from interpose.wire.strictjson import join_pieces
 
@@ -25,7 +26,7 @@ _GROWING = ("content", "refusal", *THOUGHTS)
 """Members of a message that come in pieces."""
 
 _LISTED = ("content", "annotations", "reasoning_details")
-_CONTENT = re.compile(rb'"content"\s*:\s*(null|"[^"\\]*(?:\\.[^"\\]*)*"|)')
+_CONTENT = re.compile(rb'"content"\s*:\s*(null|' + STRING + rb"|)")
 """Each content; nothing where it is no text."""
 
 _REFUSAL = re.compile(rb'"refusal"\s*:\s*[^\sn]')
@@ -47,20 +48,27 @@ def collected(raw: bytes) -> JsonObject | None:
 
 def spoken(raw: bytes) -> str:
     """What a streamed completion tells the person."""
-    found = _CONTENT.findall(raw)
-    if b"" not in found and _is_quick(raw):
-        try:
-            return join_pieces([piece for piece in read_json(b"[" + b",".join(found) + b"]") if piece is not None])
-        except ValueError:
-            pass
-    return text_of(collected(raw) or {})
+    return heard(raw).text
 
 
-def _is_quick(raw: bytes) -> bool:
-    """Whether it is one choice, for each has a finish of its own, without a refusal or letters written as escapes."""
-    if raw.find(_ESCAPE) >= 0 or finishes_in(raw) > 1:
-        return False
-    return raw.find(b'"refusal"') < 0 or _REFUSAL.search(raw) is None
+def heard(raw: bytes) -> "Heard":
+    """The text of a stream, and how many ends it seems to have."""
+    texts, rest = told(raw, _CONTENT)
+    finishes = finishes_in(rest)
+    if finishes > 1:
+        finishes = finishes_in(raw)
+    # One choice, for each has a finish of its own, without a refusal or letters written as escapes.
+    is_quick = texts is not None and finishes <= 1 and rest.find(_ESCAPE) < 0
+    if texts is not None and is_quick and (rest.find(b'"refusal"') < 0 or _REFUSAL.search(rest) is None):
+        return Heard(join_pieces([text for text in texts if text is not None]), finishes)
+    return Heard(text_of(collected(raw) or {}), finishes)
+
+
+class Heard(NamedTuple):
+    """What a streamed completion tells the person, and the finishes in it, those that left unnoticed among them."""
+
+    text: str
+    finishes: int
 
 
 def text_of(completion: JsonObject) -> str:
