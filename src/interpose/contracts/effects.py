@@ -6,7 +6,7 @@ source document; `interpose.effects` validates and serialises them.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from interpose.contracts.decisions import OnUnknown, Unknown
 from interpose.contracts.json import JsonObject
@@ -210,8 +210,7 @@ class Registration:
     reads: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Emission:
+class Emission(NamedTuple):
     """What one registration said in one run.
 
     `effects` are as emitted (for `mode: observe` too); `unknown` and `failure` are None unless it could not tell or

@@ -1,7 +1,7 @@
 """What all handlers said together about one point."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from interpose.contracts.effects import Effect, HandlerKind, Mode, ReminderSeverity
 from interpose.contracts.json import Json, JsonObject
@@ -53,8 +53,7 @@ class ToolChoice:
     tool_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reaction:
+class Reaction(NamedTuple):
     """What one handler said and how long it took. `mode` observe means it was recorded and not applied.
 
     `failure` says how a shape handler failed; `changes` holds, for each field that its patch changed, `before` and

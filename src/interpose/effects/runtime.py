@@ -134,20 +134,20 @@ def frozen_input(hook_input: HookInput) -> HookInput:
     What is already so is returned as it is, so a caller who freezes once per judgement pays once.
     """
     text = hook_input.text
-    too_long = text is not None and len(text) > HOOK_TEXT_MAX_CHARS
+    arguments, details = hook_input.tool_args, hook_input.tool_result_details
     if (
-        not too_long
-        and _is_frozen(hook_input.metadata)
-        and _is_frozen(hook_input.tool_args)
-        and _is_frozen(hook_input.tool_result_details)
+        (text is None or len(text) <= HOOK_TEXT_MAX_CHARS)
+        and type(hook_input.metadata) is FrozenDict
+        and (arguments is None or type(arguments) is FrozenDict)
+        and (details is None or type(details) is FrozenDict)
     ):
         return hook_input
 
     return replace(
         hook_input,
         metadata=_frozen(hook_input.metadata),
-        tool_args=_frozen(hook_input.tool_args),
-        tool_result_details=_frozen(hook_input.tool_result_details),
+        tool_args=_frozen(arguments),
+        tool_result_details=_frozen(details),
         text=text[:HOOK_TEXT_MAX_CHARS] if text is not None else None,
     )
 
@@ -174,11 +174,9 @@ class _Progress:
             self._tools.emit(
                 BudgetExceeded(registration.id, hook, elapsed_ms, reading.budget_ms, reading.warn, reading.stats)
             )
-        emission = Emission(registration, effects, unknown, None, elapsed_ms)
+        self._emissions.append(Emission(registration, effects, unknown, None, elapsed_ms))
         if effects:
-            self._take(emission)
-            return
-        self._emissions.append(emission)
+            self._take(registration, effects)
 
     def failed(self, registration: Registration, error: BaseException, elapsed_ms: float) -> None:
         failure = failure_text(error)
@@ -186,23 +184,20 @@ class _Progress:
         effects: tuple[Effect, ...] = ()
         if registration.fail_closed and self.input.hook == "before_tool":
             effects = (BlockTool(f"{registration.id} failed, and what it guards does not run without it"),)
-        self._take(Emission(registration, effects, None, failure, elapsed_ms))
+        self._emissions.append(Emission(registration, effects, None, failure, elapsed_ms))
+        if effects:
+            self._take(registration, effects)
 
     def result(self) -> HookResult:
         return HookResult(self.input.hook, self.input, self._effects, tuple(self._ids), tuple(self._emissions))
 
-    def _take(self, emission: Emission) -> None:
-        self._emissions.append(emission)
-        if not emission.effects or emission.registration.mode == "observe":
+    def _take(self, registration: Registration, effects: tuple[Effect, ...]) -> None:
+        if registration.mode == "observe":
             return
 
-        self._ids[emission.registration.id] = None
-        self._effects += emission.effects
-        self.context = EvaluationContext(self.context.prior_effects + emission.effects)
-
-
-def _is_frozen(value: Mapping[str, object] | None) -> bool:
-    return value is None or type(value) is FrozenDict
+        self._ids[registration.id] = None
+        self._effects += effects
+        self.context = EvaluationContext(self.context.prior_effects + effects)
 
 
 def _frozen(value: _M) -> _M:

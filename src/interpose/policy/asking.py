@@ -110,7 +110,7 @@ def timed(asked: Asked, waited_s: float) -> Asked:
     """With how long the person took."""
     if asked.reaction is None:
         return asked
-    return replace(asked, reaction=replace(asked.reaction, duration_ms=waited_s * 1000))
+    return replace(asked, reaction=asked.reaction._replace(duration_ms=waited_s * 1000))
 
 
 def _refused(doubts: Sequence[Doubt], then: str, *, asked: bool = False) -> Asked:

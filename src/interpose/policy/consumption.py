@@ -15,7 +15,7 @@ A dash means that the effect has no meaning there and is ignored.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from interpose.contracts.decisions import OnUnknown
 from interpose.contracts.effects import (
@@ -55,13 +55,16 @@ class Consumed:
     notices: tuple[Notice, ...] = ()
 
 
+NOTHING_MEANT: Final = Consumed()
+
+
 def consume(result: HookResult, *, prior: tuple[Annotation, ...] = (), may_continue: bool = True) -> Consumed:
     """The meaning of `result`.
 
     `prior` are the annotations that the call's own verdict gave; `may_continue` says that this prompt has its one
     continuation left.
     """
-    told = _told(result.emissions)
+    told = _told(result.emissions) if result.effects else []
     match result.hook:
         case "before_tool":
             return Consumed(
@@ -72,6 +75,8 @@ def consume(result: HookResult, *, prior: tuple[Annotation, ...] = (), may_conti
             )
         case "after_tool":
             return Consumed(annotations=_warning_first(prior + _annotations(told)), tool_choice=_tool_choice(told))
+        case "turn_start" | "turn_end" if not told:
+            return NOTHING_MEANT
         case "turn_start":
             return Consumed(reminders=_reminders(told), tool_choice=_tool_choice(told), notices=_notices(told))
         case "turn_end":
@@ -176,18 +181,11 @@ def _tool_choice(told: _Told) -> ToolChoice | None:
 
 
 def _reaction(emission: Emission) -> Reaction:
-    registration = emission.registration
-    is_silent = not emission.effects and emission.unknown is None and emission.failure is None
-    return Reaction(
-        registration.id,
-        registration.kind,
-        "check",
-        "continue" if is_silent else _answer(emission),
-        registration.mode,
-        emission.effects,
-        None if is_silent else _reason(emission),
-        emission.elapsed_ms,
-    )
+    registration, effects, unknown, failure, elapsed_ms = emission
+    name, kind, mode = registration.id, registration.kind, registration.mode
+    if not effects and unknown is None and failure is None:
+        return Reaction(name, kind, "check", "continue", mode, (), None, elapsed_ms)
+    return Reaction(name, kind, "check", _answer(emission), mode, effects, _reason(emission), elapsed_ms)
 
 
 def _answer(emission: Emission) -> Answer:
