@@ -130,6 +130,7 @@ def test_ids_that_are_missing_stand_for_nothing() -> None:
         derived,
     ]
     assert with_name(unnamed, "kind") is unnamed
+    assert with_name(ProposedCall("", " \t", {}), "kind").problem == "the call names no tool"
 
 
 def test_each_call_is_judged_under_an_id_of_its_own() -> None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from interpose.catalog.argv import argv_of, text_of
-from interpose.catalog.names import CANONICAL_TOOLS, UNKNOWN_PREFIX, mcp_name
+from interpose.catalog.names import CANONICAL_TOOLS, UNKNOWN_PREFIX, mcp_name, trimmed
 from interpose.catalog.table import AGENTS, COMMON, REQUIRED, TEXT_LISTS, TEXTS, Fields, Tool, tool_of
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.json import Json, JsonObject
@@ -24,7 +24,7 @@ class HookForm:
     """One call as rules see it.
 
     Attributes:
-        name: the canonical name; `mcp:SERVER/TOOL`; or the wire name of a tool that nobody knows.
+        name: the canonical name; `mcp:SERVER/TOOL`; or the wire name, trimmed, of a tool that nobody knows.
         aliases: other names of the same tool that also match, the wire name first; never `name` itself.
         input: the arguments under the names of the hook form; empty when there is a problem.
         rest: the fields that have no place in the hook form, as they came.
@@ -48,17 +48,19 @@ def read_call(agent: str | None, wire_name: str, arguments: JsonObject, leaf: st
     """The hook form of a call; never raises for what an agent writes.
 
     The agent's own names come first, then names that mean the same everywhere, then MCP tools; an unknown tool is
-    itself, with its own arguments. `leaf` is the name by which the tool is known where labels stand before it in
-    `wire_name`; programs put such labels there too without saying so, so a known name behind a `__` counts.
+    itself, with its own arguments. White space around a name does not count. `leaf` is the name by which the tool is
+    known where labels stand before it in `wire_name`; programs put such labels there too without saying so, so a known
+    name behind a `__` counts.
     """
-    if wire_name.startswith(UNKNOWN_PREFIX):
+    seen = trimmed(wire_name)
+    if seen.startswith(UNKNOWN_PREFIX):
         unread = "a call of a kind that interpose cannot read"
         return HookForm(wire_name, CANONICAL_TOOLS, arguments, {}, unread, wire_name, arguments)
 
-    own = _unlabelled(agent, leaf or wire_name)
+    own = _unlabelled(agent, trimmed(leaf) if leaf else seen)
     tool = _tool(agent, own)
     if tool is None:
-        name = mcp_name(agent, own) or wire_name
+        name = mcp_name(agent, own) or seen
         said = {key: _said(value) for key, value in arguments.items()}
         return HookForm(name, _aliases(name, wire_name, own), said, {}, None, wire_name, arguments)
 
@@ -72,8 +74,9 @@ def read_call(agent: str | None, wire_name: str, arguments: JsonObject, leaf: st
 @lru_cache(maxsize=4_096)
 def canonical_name(agent: str | None, wire_name: str) -> str:
     """The name of a tool as rules see it, whatever it is called with; remembered, since agents offer the same ones."""
-    tool = _tool(agent, _unlabelled(agent, wire_name))
-    return tool.name if tool is not None else mcp_name(agent, wire_name) or wire_name
+    seen = trimmed(wire_name)
+    tool = _tool(agent, _unlabelled(agent, seen))
+    return tool.name if tool is not None else mcp_name(agent, seen) or seen
 
 
 def write_call(form: HookForm, edited_input: JsonObject) -> dict[str, Json]:

@@ -6,7 +6,7 @@ Knows: complete calls. Does not know: any API's shape, verdicts.
 from collections import Counter
 from dataclasses import replace
 
-from interpose.catalog.names import UNKNOWN_PREFIX
+from interpose.catalog.names import UNKNOWN_PREFIX, trimmed
 from interpose.contracts.json import Json
 from interpose.gateway.api import ProposedCall
 
@@ -18,7 +18,7 @@ def unknown_call(call_id: str, kind: Json, problem: str) -> ProposedCall:
 
 def with_name(call: ProposedCall, kind: str) -> ProposedCall:
     """The call; one that names no tool is a call of its `kind` that cannot be read."""
-    return call if call.name else unknown_call(call.call_id, kind, "the call names no tool")
+    return call if trimmed(call.name) else unknown_call(call.call_id, kind, "the call names no tool")
 
 
 class CallIds:
