@@ -524,3 +524,26 @@ def test_the_words_of_a_status_that_nobody_knows_go_on() -> None:
         answer = house.wire(POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(GOOD) + GOOD)
 
     assert answer.startswith(b"HTTP/1.1 599 Odd Thing\r\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", b'{"content":[],"stop_reason":"end_turn"}'),
+        ("text/event-stream", b'data: {"type":"message_stop"}\n\n'),
+        ("text/plain", b""),
+        ("text/plain", b'{"content":[]}'),
+    ],
+)
+def test_the_words_of_a_judged_reply_go_on(kind: str, body: bytes) -> None:
+    """Also where the reply is whole, streamed, without a type or without content."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        read_request(connection)
+        head = f"HTTP/1.1 299 Odd Success\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+
+    with Peer(serve) as peer, House([], upstreams=Upstreams(peer.url)) as house:
+        answer = house.wire(POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(GOOD) + GOOD)
+
+    assert answer.startswith(b"HTTP/1.1 299 Odd Success\r\n")

@@ -141,10 +141,10 @@ class Outgoing:
         """Ends the body. A reply that never ends is cut off by the server, which is how a broken one is told."""
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def whole(self, status: int, headers: HeaderList, body: bytes) -> None:
+    async def whole(self, status: int, headers: HeaderList, body: bytes, phrase: bytes = b"") -> None:
         """A reply in one piece; its length is added to the headers, but for 204, which has none."""
         length = [] if status == _NO_CONTENT else [(b"content-length", str(len(body)).encode())]
-        await self.start(status, [*headers, *length])
+        await self.start(status, [*headers, *length], phrase)
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
 

@@ -70,7 +70,7 @@ class Replying:
             return
         start = first.removeprefix(b"\xef\xbb\xbf").lstrip()
         if not start:
-            await self.teller.outgoing.whole(self.reply.status, _without_length(self.reply.headers), b"")
+            await self._send_whole(b"")
             return
         if start.startswith(_SSE_STARTS) or (self.codec.streams_arrays and start.startswith(b"[")):
             await self._streamed(_put_back(first, chunks))
@@ -84,7 +84,7 @@ class Replying:
         )
 
     async def _streamed(self, chunks: AsyncIterator[bytes | UpstreamDown]) -> None:
-        await self.teller.outgoing.start(self.reply.status, _without_length(self.reply.headers))
+        await self.teller.outgoing.start(self.reply.status, _without_length(self.reply.headers), self.reply.phrase)
         self._is_streaming = self.rounds.is_streamed = True
         self._written = self._now()
         stream = self.codec.stream()
@@ -142,8 +142,12 @@ class Replying:
             following = self._following()
             if following is not None:
                 chunks = following.chunks()
-        await self.teller.outgoing.whole(self.reply.status, _without_length(self.reply.headers), b"".join(written))
+        await self._send_whole(b"".join(written))
         self._tell()
+
+    async def _send_whole(self, body: bytes) -> None:
+        headers = _without_length(self.reply.headers)
+        await self.teller.outgoing.whole(self.reply.status, headers, body, self.reply.phrase)
 
     def _following(self) -> UpstreamReply | None:
         """The model's next reply within the client's one, or None."""
