@@ -176,12 +176,43 @@ def test_connections_that_all_went_stale_cost_one_retry() -> None:
     with Peer(serve) as peer:
 
         async def story(upstream: Upstream) -> None:
-            asked = [answer(upstream, question(peer.url)) for _ in range(3)]
+            asked = [answer(upstream, question(peer.url, method="GET", body=None)) for _ in range(3)]
             assert await asyncio.gather(*asked) == [(200, b"{}")] * 3
-            assert await answer(upstream, question(peer.url)) == (200, b"{}")
+            assert await answer(upstream, question(peer.url, method="GET", body=None)) == (200, b"{}")
 
         run(story)
         assert peer.connections == 4
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_a_connection_that_was_closed_unheard_is_not_written_to(loop_factory: Any) -> None:
+    """The upstream's end lies in the machine while the loop is busy: a POST goes over a new connection, and once."""
+    asked: list[bytes] = []
+    closed = threading.Event()
+
+    def serve(connection: socket.socket, number: int) -> None:
+        asked.append(read_request(connection))
+        connection.sendall(ANSWER)
+        if number > 1:
+            asked.append(read_request(connection))
+            return
+        closed.wait(10)
+        connection.close()
+        closed.clear()
+        told.set()
+
+    told = threading.Event()
+    with Peer(serve) as peer:
+
+        async def story(upstream: Upstream) -> None:
+            assert await answer(upstream, question(peer.url)) == (200, b"{}")
+            closed.set()
+            assert told.wait(10)  # in the loop's own thread, which hears nothing meanwhile
+            assert await answer(upstream, question(peer.url, retries=0)) == (200, b"{}")
+
+        run(story, loop_factory)
+        assert peer.connections == 2
+    assert [request for request in asked if request] == asked[:2]
 
 
 def test_a_body_that_streams_is_never_sent_twice() -> None:

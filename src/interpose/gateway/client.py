@@ -4,7 +4,7 @@ Knows: sending, back-pressure, silence, when it may be kept. Does not know: who 
 """
 
 import asyncio
-import time
+import select
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, TypeAlias, cast
 
@@ -19,8 +19,8 @@ IDLE_S = 30.0
 UNREAD_BYTES_MAX = 256 * 1024
 """With so much of a body unread, the upstream is read no further."""
 
-STALE_S = 0.05
-"""A kept connection that ends so soon after a request was written was closed before that, not because of it."""
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
+"""The methods of requests that may be sent again though they may have been served (RFC 9110, section 9.2.2)."""
 
 NO_ANSWER = "it closed the connection without an answer"
 SILENT = "it sent nothing for too long"
@@ -31,8 +31,8 @@ _PIECE_BYTES = 256 * 1024
 class Fault(Exception):  # noqa: N818 - what the other end did; told to whoever asks
     """Why there is no answer, or no more of it; `reason` is one line for people.
 
-    `may_repeat` says that the request cannot have been served: it was not sent, or its connection, which had served
-    before, was found closed right at the sending.
+    `may_repeat` says that the request was not sent, or that its connection, which had served before, ended without an
+    answer to one that may be served twice.
     """
 
     def __init__(
@@ -107,7 +107,6 @@ class Connection(asyncio.Protocol):
         self._upload: asyncio.Task[None] | None = None
         self._fault: Exception | None = None
         self._served = 0
-        self._asked_at = 0.0
         self._waiter: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._watch = Watch(self._look)
@@ -120,6 +119,15 @@ class Connection(asyncio.Protocol):
     def is_open(self) -> bool:
         """Whether it can be asked."""
         return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the upstream has sent something, its end above all, that the loop has not come to yet.
+
+        On a connection that nobody uses that is never good: what is written behind it may not be read.
+        """
+        found = self._transport.get_extra_info("socket") if self._transport is not None else None
+        return found is not None and _is_readable(found.fileno())
 
     async def ask(self, request: Request) -> Answer:
         """Sends a request; gives its answer once the head is there. Cancelling closes the connection.
@@ -218,7 +226,6 @@ class Connection(asyncio.Protocol):
     def _send(self, request: Request) -> None:
         if self._transport is None or self._transport.is_closing():
             raise Fault(NO_ANSWER, may_repeat=not isinstance(request.body, AsyncIterator))
-        self._asked_at = time.monotonic()  # the loop's own clock stands still within a turn
         self._heard_at = self._watch.now()
         self._watch.set(self._heard_at + request.read_timeout_s)
         body = request.body
@@ -261,10 +268,8 @@ class Connection(asyncio.Protocol):
     def _lost(self, exc: Exception | None) -> Fault:
         if self._reading.has_begun:
             return Fault(NOT_WHOLE)
-        is_there = self._request is None or not isinstance(self._request.body, AsyncIterator)
-        is_stale = self._served > 0 and time.monotonic() - self._asked_at <= STALE_S
         words = f"the connection broke off: {exc.strerror or exc}" if isinstance(exc, OSError) else NO_ANSWER
-        return Fault(words, may_repeat=is_stale and is_there)
+        return Fault(words, may_repeat=self._served > 0 and _may_be_served_twice(self._request))
 
     async def _news(self) -> None:
         """Waits until something comes. Raises what was found to be wrong."""
@@ -322,6 +327,18 @@ async def _framed(body: AsyncIterator[bytes], length: int | None) -> AsyncIterat
         yield b"0\r\n\r\n"
     elif sent < length:
         raise ValueError(f"a body of {length} bytes has only {sent}")
+
+
+def _may_be_served_twice(request: Request | None) -> bool:
+    return request is not None and request.method in IDEMPOTENT and not isinstance(request.body, AsyncIterator)
+
+
+def _is_readable(descriptor: int) -> bool:
+    if not hasattr(select, "poll"):  # not on every platform
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _set(waiting: "asyncio.Future[None] | None") -> None:

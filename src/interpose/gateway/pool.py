@@ -34,12 +34,18 @@ class Pool:
         self._all: set[Connection] = set()
 
     def free(self, origin: Origin) -> Connection | None:
-        """A connection that was used before, the last one first; None where none is free."""
+        """A connection that was used before, the last one first; None where none is free.
+
+        One whose upstream has closed it by now is not among them, also where the loop has not heard of that yet.
+        """
         kept = self._free.get(origin)
         while kept:
             connection, _ = kept.popitem()
-            if connection.is_open:
+            if not connection.is_open:
+                continue
+            if not connection.has_news:
                 return connection
+            connection.close()
         return None
 
     async def dial(self, origin: Origin, timeout_s: float) -> Connection:

@@ -3,7 +3,6 @@
 Knows: the HTTP client library. Does not know: APIs, policy. Imported only where it is needed: it takes long to load.
 """
 
-import time
 from collections.abc import AsyncIterator, Iterable
 from io import BytesIO
 from types import SimpleNamespace
@@ -13,7 +12,7 @@ import aiohttp
 from yarl import URL
 
 from interpose.gateway.answers import NOT_HTTP, NOT_WHOLE, HeaderList
-from interpose.gateway.client import NO_ANSWER, SILENT, STALE_S, Fault
+from interpose.gateway.client import IDEMPOTENT, NO_ANSWER, SILENT, Fault
 from interpose.gateway.question import Question
 from interpose.kernel.boundary import fault_line
 
@@ -66,7 +65,7 @@ class Proxied:
 
     async def send(self, question: Question, *, proxy: tuple[str, dict[str, str]] | None, tls: Any) -> ProxiedAnswer:
         """Sends `question`, through `proxy` if there is one: its URL and the headers it is sent. Raises Fault."""
-        connection = SimpleNamespace(reused_at=None)
+        connection = SimpleNamespace(is_reused=False)
         body: bytes | AsyncIterator[bytes] | BytesIO | None = question.body
         if isinstance(body, bytes) and len(body) > _PIECEWISE_BYTES:
             body = BytesIO(body)  # written piece by piece, so that the loop is not held up
@@ -90,14 +89,13 @@ class Proxied:
             )
         except _FAULTS as error:
             is_whole = question.body is None or isinstance(question.body, bytes)
-            reused_at: float | None = connection.reused_at
-            is_stale = reused_at is not None and time.monotonic() - reused_at <= STALE_S
-            raise _fault(error, is_stale=is_stale and is_whole) from error
+            may_repeat = connection.is_reused and is_whole and question.method in IDEMPOTENT
+            raise _fault(error, may_repeat=may_repeat) from error
         return ProxiedAnswer(response)
 
 
 async def _note_reuse(_session: aiohttp.ClientSession, context: SimpleNamespace, _details: object) -> None:
-    context.trace_request_ctx.reused_at = time.monotonic()
+    context.trace_request_ctx.is_reused = True
 
 
 def _texts(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
@@ -112,9 +110,9 @@ def _header_text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def _fault(error: Exception, *, is_stale: bool = False) -> Fault:
+def _fault(error: Exception, *, may_repeat: bool = False) -> Fault:
     is_refused = isinstance(error, aiohttp.ClientConnectorError)
-    is_cut = is_stale and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
+    is_cut = may_repeat and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
     return Fault(
         _words(error),
         was_reached=not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError),

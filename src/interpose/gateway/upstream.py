@@ -134,10 +134,11 @@ class Upstream:
     def ask(self, question: Question) -> AbstractAsyncContextManager[UpstreamReply | UpstreamDown]:
         """Sends `question`; gives the answer once its head is there, or why there is none.
 
-        What cannot have arrived is sent again, as often as the target says: a refused connection, and one that was
-        kept from an earlier request and turns out to be closed. On leaving, a reply that was not read to its end is
-        cut off. Raises MisuseError when `open` was not called, and what the body's own iterator raises before there
-        is an answer.
+        What cannot have arrived is sent again, as often as the target says: over a connection that was refused, or was
+        closed before anything was written. So is what may be served twice and was not answered over a connection that
+        was kept from an earlier request; a POST that may have been read never is. On leaving, a reply that was not read
+        to its end is cut off. Raises MisuseError when `open` was not called, and what the body's own iterator raises
+        before there is an answer.
         """
         return _Asking(self, question)
 
