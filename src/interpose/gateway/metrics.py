@@ -43,6 +43,10 @@ def _places() -> Iterator[Place]:
 
 PLACES: dict[Place, int] = {place: number for number, place in enumerate(_places())}
 
+_REQUEST_TIMES = {api: PLACES["request_s", (api, str(REQUEST_S[0]))] for api in _APIS}
+_VERDICT_TIMES = {stage: PLACES["verdict_s", (stage, str(VERDICT_S[0]))] for stage in _STAGES}
+"""Where the first bound stands; the others, `+Inf` and the sum follow it."""
+
 BLOCK_BYTES = 8 * len(PLACES)
 """The size of one worker's block."""
 
@@ -104,17 +108,20 @@ class Metrics:
 
     def _count_request(self, record: Record) -> None:
         api = str(record.data.get("api"))
+        if api not in _REQUEST_TIMES:
+            return
         status = record.data.get("status")
         outcome = record.outcome or ("ok" if isinstance(status, int) and status < 400 else "error")
-        self._add("requests", (api, outcome))
-        self._observe("request_s", api, record.duration_ms / 1000, REQUEST_S)
+        place = PLACES.get(("requests", (api, outcome)))
+        with self._lock:
+            self._observe(place, _REQUEST_TIMES[api], REQUEST_S, record.duration_ms / 1000)
 
     def _count_verdict(self, record: Record) -> None:
-        stage = record.stage if record.stage in _STAGES else "other"
-        self._add("verdicts", (stage, record.outcome))
-        self._observe("verdict_s", stage, record.duration_ms / 1000, VERDICT_S)
+        stage = record.stage if record.stage in _VERDICT_TIMES else "other"
+        place = PLACES.get(("verdicts", (stage, record.outcome)))
         with self._lock:
-            failures = self._failed.pop(record.action, 0)
+            self._observe(place, _VERDICT_TIMES[stage], VERDICT_S, record.duration_ms / 1000)
+            failures = self._failed.pop(record.action, 0) if self._failed else 0
         if failures:
             self._add("failures", (stage, "closed" if record.outcome == "refused" else "open"), failures)
 
@@ -125,10 +132,13 @@ class Metrics:
             if len(self._failed) > _PENDING_MAX:
                 del self._failed[next(iter(self._failed))]
 
-    def _observe(self, name: str, label: str, seconds: float, bounds: tuple[float, ...]) -> None:
-        number = bisect_left(bounds, seconds)
-        self._add(name, (label, str(bounds[number]) if number < len(bounds) else "+Inf"))
-        self._add(name, (label, "sum"), seconds)
+    def _observe(self, place: int | None, times: int, bounds: tuple[float, ...], seconds: float) -> None:
+        """Counts one more at `place` and, behind `times`, how long it took; whoever calls holds the lock."""
+        own = self._own
+        if place is not None:
+            own[place] += 1.0
+        own[times + bisect_left(bounds, seconds)] += 1.0
+        own[times + len(bounds) + 1] += seconds
 
     def _add(self, name: str, labels: Labels, amount: float = 1.0) -> None:
         place = PLACES.get((name, labels))
