@@ -5,17 +5,19 @@ A project's file is not read here (`project.py`): a repository must not be able 
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from interpose.assembly.folders import Folders
-from interpose.assembly.upstreams import OWN_NAMES, UpstreamTable, check_base_url, read_table
+from interpose.assembly.source import Source
+from interpose.assembly.upstreams import UpstreamTable, check_base_url, read_table
 from interpose.contracts.errors import ConfigError
 
 DEFAULT_PORT = 4747
+TABLES = "and tables such as [upstreams.local]"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -94,11 +96,11 @@ _ENVIRONMENT = {
 
 def load_settings(folders: Folders, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings in force. Raises ConfigError that names the file or variable, the key, and what is possible."""
-    tree = _read_file(folders)
-    where = str(folders.config_file)
+    tree, source = _read_file(folders)
+    where = source.path
     origins = {key: where for key, _ in _leaves(tree)}
-    tables = _split_tables(tree, where)
-    _convert(tree, where)
+    tables = _split_tables(tree, source)
+    source.read(tree, File, also=TABLES)
     for variable, (section, key) in _ENVIRONMENT.items():
         if not environ.get(variable):
             continue
@@ -107,19 +109,25 @@ def load_settings(folders: Folders, environ: Mapping[str, str] = os.environ) -> 
         if section == "upstreams" and key in tables:  # it says where to; the table keeps its key and its times
             tables[key] = msgspec.structs.replace(tables[key], base_url=environ[variable])
             origins[f"upstreams.{key}.base_url"] = variable
-    file = _convert(tree, "the environment")
-    _check_gateway(file.gateway, origins)
+    file = Source("the environment").read(tree, File)
+
+    def place(key: str) -> str:
+        origin = origins.get(key, "default")
+        return source.place(key) if origin == where else f"{origin}: {key}"
+
+    _check_gateway(file.gateway, place)
     for key, url in msgspec.to_builtins(file.upstreams).items():
-        check_base_url(f"{origins.get(f'upstreams.{key}', 'default')}: upstreams.{key}", url)
+        check_base_url(place(f"upstreams.{key}"), url)
     return Settings(file, origins, tables)
 
 
-def _read_file(folders: Folders) -> dict[str, Any]:
+def _read_file(folders: Folders) -> tuple[dict[str, Any], Source]:
     path = folders.config_file
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text), Source(str(path), text)
     except FileNotFoundError:
-        return {}
+        return {}, Source(str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(str(path), f"cannot be read: {error}", "mend or remove the file") from error
     except tomllib.TOMLDecodeError as error:
@@ -138,24 +146,14 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield dotted, value
 
 
-def _split_tables(tree: dict[str, Any], where: str) -> dict[str, UpstreamTable]:
+def _split_tables(tree: dict[str, Any], source: Source) -> dict[str, UpstreamTable]:
     """Takes the tables out of `[upstreams]`, whose names are free."""
     upstreams = tree.get("upstreams")
     if not isinstance(upstreams, dict):
         return {}
     tables = {name: value for name, value in upstreams.items() if isinstance(value, dict)}
     tree["upstreams"] = {name: value for name, value in upstreams.items() if name not in tables}
-    return {name: read_table(name, table, where) for name, table in tables.items()}
-
-
-def _convert(tree: dict[str, Any], where: str) -> File:
-    try:
-        return msgspec.convert(tree, File)
-    except msgspec.ValidationError as error:
-        gateway = ", ".join(f"gateway.{name}" for name in GatewaySection.__struct_fields__)
-        own = ", ".join(f"upstreams.{name}" for name in OWN_NAMES)
-        possible = f"possible: {gateway}, {own}, guards.off, handlers.files, and tables such as [upstreams.local]"
-        raise ConfigError(where, f"{error}; {possible}", "see `interpose config show`") from error
+    return {name: read_table(name, table, source) for name, table in tables.items()}
 
 
 def _environment_value(variable: str, key: str, text: str) -> str | int | float:
@@ -173,9 +171,9 @@ def _environment_value(variable: str, key: str, text: str) -> str | int | float:
         raise ConfigError(variable, f"{text!r} is not {expected}", way_out) from error
 
 
-def _check_gateway(gateway: GatewaySection, origins: Mapping[str, str]) -> None:
+def _check_gateway(gateway: GatewaySection, place: Callable[[str], str]) -> None:
     def wrong(key: str, problem: str, way_out: str) -> ConfigError:
-        return ConfigError(f"{origins.get(f'gateway.{key}', 'default')}: gateway.{key}", problem, way_out)
+        return ConfigError(place(f"gateway.{key}"), problem, way_out)
 
     if not 0 <= gateway.port <= 65535:
         raise wrong("port", f"{gateway.port} is not a port", "0 to 65535")

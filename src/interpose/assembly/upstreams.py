@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from interpose.assembly.source import Source
 from interpose.contracts.errors import ConfigError
 from interpose.gateway.settings import Provider, Target, Upstreams
 from interpose.gateway.upstream import tls_context
@@ -33,21 +34,19 @@ class UpstreamTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     retries: int = 1
 
 
-def read_table(name: str, table: Mapping[str, Any], where: str) -> UpstreamTable:
-    """One table. Raises ConfigError that names `where`, the table and the key."""
-    place = f"{where}: upstreams.{name}"
-    try:
-        read = msgspec.convert(table, UpstreamTable)
-    except msgspec.ValidationError as error:
-        possible = ", ".join(UpstreamTable.__struct_fields__)
-        raise ConfigError(place, f"{error}; possible: {possible}", "see `interpose config show`") from error
+def read_table(name: str, table: Mapping[str, Any], source: Source) -> UpstreamTable:
+    """One table. Raises ConfigError that names the file, the line where it is known, the table and the key."""
+    own = f"upstreams.{name}"
+    read = source.read(table, UpstreamTable, own)
     if read.base_url is not None:
-        check_base_url(f"{place}.base_url", read.base_url)
-    _check_choice(name, read, place)
+        check_base_url(source.place(f"{own}.base_url"), read.base_url)
+    _check_choice(name, read, source)
     if not (0 < read.connect_timeout_s < math.inf and 0 < read.read_timeout_s < math.inf):
-        raise ConfigError(place, "a timeout is a number of seconds above 0", "such as connect_timeout_s = 10")
+        raise ConfigError(
+            source.place(own), "a timeout is a number of seconds above 0", "such as connect_timeout_s = 10"
+        )
     if not 0 <= read.retries <= 10:
-        raise ConfigError(f"{place}.retries", f"{read.retries} is not possible", "0 to 10")
+        raise ConfigError(source.place(f"{own}.retries"), f"{read.retries} is not possible", "0 to 10")
     return read
 
 
@@ -83,19 +82,22 @@ def targets(
     return tuple(made)
 
 
-def _check_choice(name: str, table: UpstreamTable, place: str) -> None:
+def _check_choice(name: str, table: UpstreamTable, source: Source) -> None:
+    own = f"upstreams.{name}"
     if name in OWN_NAMES:
         if table.api is not None or table.models:
             raise ConfigError(
-                place, "is the provider's own upstream and takes neither api nor models", "use another name"
+                source.place(own), "is the provider's own upstream and takes neither api nor models", "use another name"
             )
         return
     if table.base_url is None:
-        raise ConfigError(f"{place}.base_url", "is missing", "such as http://127.0.0.1:11434")
+        raise ConfigError(source.place(f"{own}.base_url"), "is missing", "such as http://127.0.0.1:11434")
     if table.api not in OWN_NAMES:
-        raise ConfigError(f"{place}.api", f"{table.api!r} is not possible", f"use one of {', '.join(OWN_NAMES)}")
+        raise ConfigError(
+            source.place(f"{own}.api"), f"{table.api!r} is not possible", f"use one of {', '.join(OWN_NAMES)}"
+        )
     if not table.models or not all(table.models):
-        raise ConfigError(f"{place}.models", "names no model", 'such as models = ["llama*"]')
+        raise ConfigError(source.place(f"{own}.models"), "names no model", 'such as models = ["llama*"]')
 
 
 def _key(name: str, table: UpstreamTable, environ: Mapping[str, str]) -> str | None:
