@@ -72,7 +72,7 @@ def test_nothing_is_printed_before_the_greeting() -> None:
     feed = Feed(Console(file=out, theme=THEME, width=100))
 
     feed.hear(Record(0, "a1", "verdict", outcome="refused", reason="early"))
-    feed.start("http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
+    feed.start("http://127.0.0.1:1", "http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
     feed.hear(Record(0, "a2", "verdict", outcome="refused", reason="late"))
 
     assert "early" not in out.getvalue()
@@ -87,7 +87,7 @@ def test_what_comes_together_is_printed_in_one_go(capfdbinary: pytest.CaptureFix
     people, machines = Feed(Console(file=out, theme=THEME, width=100)), Feed(Console(file=out), as_json=True)
 
     for feed in (people, machines):
-        feed.start("http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
+        feed.start("http://127.0.0.1:1", "http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
         feed.hear_all(lines)
 
     shown = [line for line in out.getvalue().splitlines() if line.strip()]
@@ -100,7 +100,7 @@ def test_lines_wait_while_a_question_stands_at_the_terminal() -> None:
     """Nothing is printed between question and answer; afterwards all of it is, and what was too much is counted."""
     out = io.StringIO()
     feed = Feed(Console(file=out, theme=THEME, width=100), asks=True)
-    feed.start("http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
+    feed.start("http://127.0.0.1:1", "http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
 
     feed.hold()
     for number in range(HELD_MAX + 3):
@@ -120,7 +120,7 @@ def test_a_question_that_is_shown_here_needs_no_line(asks: bool) -> None:
     """Where no terminal asks, the line says that a call waits."""
     out = io.StringIO()
     feed = Feed(Console(file=out, theme=THEME, width=100), asks=asks)
-    feed.start("http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
+    feed.start("http://127.0.0.1:1", "http://127.0.0.1:1", "/w", "http://127.0.0.1:1/l/x")
 
     feed.hear(Record(0, "a1", "notice", phase="ask", outcome="waiting", reason="a person is asked"))
 

@@ -33,6 +33,7 @@ class Up:
     def __init__(self, process: subprocess.Popen[str], first: dict[str, Any], started_s: float) -> None:
         self.process = process
         self.url: str = first["url"]
+        self.listens: str = first["listens"]
         self.base_url: str = first["base_url"]
         self.started_s = started_s
         """Seconds from the start of the process to its first line."""

@@ -2,6 +2,9 @@
 
 import http.client
 import json
+import signal
+import socket
+import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,7 +13,7 @@ import pytest
 from interpose.assembly.folders import Folders
 from interpose.kernel.ids import digest_of_secret
 from interpose.testing.upstream import Reply, ScriptedUpstream, Text
-from tests.e2e.processes import interpose, up
+from tests.e2e.processes import TIMEOUT_S, command, interpose, up
 
 pytestmark = pytest.mark.e2e
 
@@ -47,7 +50,31 @@ def test_beyond_this_machine(tmp_path: Path, environ: dict[str, str], folders: F
     assert "0.0.0.0" in told
     assert "token" in told
     assert statuses == [401, 200, 200]
-    assert gateway.url.startswith("http://127.0.0.1:")
+    port = urlsplit(gateway.url).port
+    assert gateway.url == f"http://127.0.0.1:{port}"
+    assert gateway.listens == f"http://0.0.0.0:{port}"
+    assert f"others reach it as http://{socket.gethostname()}:{port}" in told
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_first_line_names_what_it_is_bound_to(
+    tmp_path: Path, environ: dict[str, str], folders: Folders, workers: str
+) -> None:
+    """And not only where this machine reaches it."""
+    folders.config.mkdir()
+    clients = f'[gateway.clients]\nci = "sha256:{digest_of_secret("a-token")}"\n'
+    folders.config_file.write_text(f'[gateway]\nhost = "0.0.0.0"\n{clients}')
+    process = subprocess.Popen(
+        command("up", "--port", "0", "--workers", workers), cwd=tmp_path, env=environ, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        first = process.stdout.readline()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=TIMEOUT_S)
+
+    assert "http://0.0.0.0:" in first
 
 
 def test_nobody_has_a_token(tmp_path: Path, environ: dict[str, str], folders: Folders) -> None:

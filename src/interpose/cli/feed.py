@@ -44,10 +44,10 @@ class Feed:
         self._held: list[Text] | None = None
         self._left_out = 0
 
-    def start(self, url: str, root: str, base_url: str) -> None:
+    def start(self, url: str, listens: str, root: str, base_url: str) -> None:
         """From now on everything is printed; machines are told the addresses first."""
         if self._as_json:
-            print_json({"step": "started", "url": url, "workspace": root, "base_url": base_url})
+            print_json({"step": "started", "url": url, "listens": listens, "workspace": root, "base_url": base_url})
         self._started.set()
 
     def hear(self, record: Record) -> None:

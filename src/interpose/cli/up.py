@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -66,11 +67,11 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
             if watching is not None:
                 watching.beat()
             announce(runtime.folders, Presence(os.getpid(), server.url, __version__))
-            feed.start(server.url, root, f"{server.url}/l/{secret}")
+            feed.start(server.url, server.listens, root, f"{server.url}/l/{secret}")
             if not as_json:
-                _greet(out, server.url, root, policy, f"{server.url}/l/{secret}")
+                _greet(out, server.listens, root, policy, f"{server.url}/l/{secret}")
             if gateway.host not in LOOPBACK:
-                feed.say(f"listens at {gateway.host}, beyond this machine, for launches and clients with a token only")
+                feed.say(_beyond(server.listens, server.url))
             try:
                 with _questions(runtime, out, feed, watching) if watching else nullcontext():
                     stopped.wait()
@@ -105,8 +106,16 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _greet(out: Console, url: str, root: str, policy: WorkspacePolicy, base_url: str) -> None:
-    out.print(f"[name]interpose[/name] {__version__} · {url} · {root}")
+def _beyond(listens: str, url: str) -> str:
+    """What is told of an address that others reach."""
+    told = f"listens at {listens}, beyond this machine, for launches and clients with a token only"
+    if listens == url:
+        return told
+    return f"{told}: others reach it as http://{socket.gethostname()}:{url.rpartition(':')[2]}, this machine as {url}"
+
+
+def _greet(out: Console, listens: str, root: str, policy: WorkspacePolicy, base_url: str) -> None:
+    out.print(f"[name]interpose[/name] {__version__} · {listens} · {root}")
     out.print(in_force(policy) + " (hooks run without approval)")
     for issue in policy.issues:
         out.print(f"problem {issue}", style="problem", markup=False)

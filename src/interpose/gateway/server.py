@@ -49,6 +49,7 @@ class Server:
         self._socket = bind(host, port)
         self._port = self._socket.getsockname()[1]
         self._url = url_of(self._socket)
+        self._listens = listens_at(self._socket)
         self._running = _Running(app, limits, drain_timeout_s, on_refused)
 
     @property
@@ -60,6 +61,11 @@ class Server:
     def url(self) -> str:
         """Where clients of this machine reach it."""
         return self._url
+
+    @property
+    def listens(self) -> str:
+        """What it is bound to, as a URL; 0.0.0.0 and [::] are every address of this machine."""
+        return self._listens
 
     async def serve(self, on_started: Callable[[], None] | None = None) -> None:
         """Serves on the running loop until `stop`, then lets open streams end.
@@ -166,8 +172,13 @@ class ThreadedServer:
 
     @property
     def url(self) -> str:
-        """Where clients reach it."""
+        """Where clients of this machine reach it."""
         return self._server.url
+
+    @property
+    def listens(self) -> str:
+        """What it is bound to, as a URL; 0.0.0.0 and [::] are every address of this machine."""
+        return self._server.listens
 
     @property
     def port(self) -> int:
@@ -233,8 +244,13 @@ def bind(host: str, port: int) -> socket.socket:
 def url_of(bound: socket.socket) -> str:
     """Where clients of this machine reach a socket that listens."""
     host, port = bound.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - what is bound, not what to bind
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return _url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)  # noqa: S104 - what is bound, not what to bind
+
+
+def listens_at(bound: socket.socket) -> str:
+    """What a socket that listens is bound to, as a URL."""
+    host, port = bound.getsockname()[:2]
+    return _url(host, port)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -294,6 +310,10 @@ class _Running:
         finally:
             if accepting is not None:
                 accepting.close()
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _nobody_listens(_refusal: Refusal) -> None:

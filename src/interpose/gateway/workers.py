@@ -19,7 +19,7 @@ from typing import Self
 from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.gateway.connection import Limits
 from interpose.gateway.handing import HEAD_END, Handed, hand_over, owner_of, take_over
-from interpose.gateway.server import DEFAULT_LIMITS, DRAIN_TIMEOUT_S, START_TIMEOUT_S, bind, url_of
+from interpose.gateway.server import DEFAULT_LIMITS, DRAIN_TIMEOUT_S, START_TIMEOUT_S, bind, listens_at, url_of
 
 READY = b"R"
 """What a worker writes into its channel when it serves."""
@@ -74,6 +74,11 @@ class WorkerPool:
     def url(self) -> str:
         """Where clients of this machine reach it."""
         return url_of(self._listener)
+
+    @property
+    def listens(self) -> str:
+        """What it is bound to, as a URL; 0.0.0.0 and [::] are every address of this machine."""
+        return listens_at(self._listener)
 
     @property
     def pids(self) -> list[int]:
