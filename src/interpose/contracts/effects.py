@@ -224,8 +224,7 @@ class Emission(NamedTuple):
     elapsed_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class HookResult:
+class HookResult(NamedTuple):
     """What a run of all matching registrations came to.
 
     `effects` are those that count, in order (observed registrations left out); `rule_ids` are the ids that emitted at

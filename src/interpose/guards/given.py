@@ -13,6 +13,7 @@ from interpose.contracts.effects import HookInput
 NO_TURN: Final = "no-turn"
 """The turn of a call whose mount knows none."""
 
+_NORMAL_ENDS: Final = frozenset({"stop", "end_turn"})
 _SEPARATORS: Final = re.compile(r"[ -]+")
 
 
@@ -80,12 +81,12 @@ def is_continuation(given: HookInput) -> bool:
 def ended_normally(given: HookInput) -> bool:
     """Whether the model ended by itself: no stop reason at all, or one that means just that in some protocol."""
     reason = given.metadata.get("stopReason")
-    if reason is None:
+    if reason is None or reason in _NORMAL_ENDS:
         return True
     if not isinstance(reason, str):
         return False
     plain = _SEPARATORS.sub("_", reason.strip().lower())
-    return plain in ("stop", "end_turn") or plain.startswith("stop_sequence")
+    return plain in _NORMAL_ENDS or plain.startswith("stop_sequence")
 
 
 def whole_text(given: HookInput) -> str | None:

@@ -50,9 +50,9 @@ def narrates_tools(text: str, tools: Iterable[str]) -> bool:
 
 
 def _assess(given: HookInput, _context: EvaluationContext) -> tuple[InjectReminder, ...]:
-    tools = names_in(given, "activeToolNames")
     if text_of(given, "runtimeTier") != LOCAL_TIER or given.metadata.get("hasStructuredToolCall") is not False:
         return ()
+    tools = names_in(given, "activeToolNames")
     if not tools or not ended_normally(given) or not narrates_tools(given.text or "", tools):
         return ()
     return (InjectReminder(_MESSAGE, "hard-block"),)

@@ -14,8 +14,7 @@ A dash means that the effect has no meaning there and is ignored.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from interpose.contracts.decisions import OnUnknown
 from interpose.contracts.effects import (
@@ -42,8 +41,7 @@ _Told: TypeAlias = list[tuple[Emission, Effect]]
 """Effects with who emitted each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Consumed:
+class Consumed(NamedTuple):
     """The meaning of one run; fields as in `Verdict`. `doubts` wait for a person, unless there is a refusal."""
 
     refusal: Refusal | None = None
@@ -87,8 +85,7 @@ def consume(result: HookResult, *, prior: tuple[Annotation, ...] = (), may_conti
 
 def merge(sync: HookResult, later: HookResult) -> HookResult:
     """The synchronous pass and the asynchronous one after it, as one run."""
-    return replace(
-        sync,
+    return sync._replace(
         effects=sync.effects + later.effects,
         rule_ids=tuple(dict.fromkeys(sync.rule_ids + later.rule_ids)),
         emissions=sync.emissions + later.emissions,

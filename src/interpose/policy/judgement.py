@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from interpose.catalog.reading import HookForm, read_call
-from interpose.contracts.effects import HookInput, HookResult
+from interpose.contracts.effects import HookInput, HookResult, Registration
 from interpose.contracts.ports import Approvals, Clock, Journal, Pause
 from interpose.contracts.stages import HookPoint, LlmPoint, Point, Stage, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Outcome, ToolChoice, Verdict
@@ -124,7 +124,10 @@ class EffectPolicy:
             return self._traffic(point, shaping, started)
 
         case = _Case(point, form, shaping, started)
-        result = await self._checked_async(self._given(case))
+        given = self._given(case)
+        captured = self._engine.candidates(given.hook, given.tool_name, given.tool_aliases)
+        waits = any(registration.blocking or registration.evaluate_async for registration in captured)
+        result = await self._checked_async(given, captured) if waits else self._engine.run_hook(given, captured)
         meaning = self._meaning(case, result)
         asked = self._question(case, meaning)
         if isinstance(asked, Question):
@@ -168,8 +171,7 @@ class EffectPolicy:
         command = self._validation(given) if form is not None else None
         return given if command is None else with_validation(given, command)
 
-    async def _checked_async(self, given: HookInput) -> HookResult:
-        captured = self._engine.candidates(given.hook, given.tool_name, given.tool_aliases)
+    async def _checked_async(self, given: HookInput, captured: tuple[Registration, ...]) -> HookResult:
         if any(registration.blocking for registration in captured):
             result = await asyncio.to_thread(self._engine.run_hook, given, captured)
         else:
@@ -180,11 +182,13 @@ class EffectPolicy:
 
     def _meaning(self, case: _Case, result: HookResult) -> Consumed:
         point, context = case.point, case.point.context
-        return consume(
-            result,
-            prior=point.annotations if isinstance(point, ToolResult) else (),
-            may_continue=isinstance(point, TurnEnd) and self._turns.may_continue(context.session, context.turn),
-        )
+        match point:
+            case ToolResult():
+                return consume(result, prior=point.annotations)
+            case TurnEnd() if result.effects:
+                return consume(result, may_continue=self._turns.may_continue(context.session, context.turn))
+            case _:
+                return consume(result)
 
     def _question(self, case: _Case, meaning: Consumed) -> Question | Asked:
         """What a person is to be asked; nothing about what is refused already."""
@@ -267,13 +271,17 @@ class EffectPolicy:
 
 
 def _hook_form(point: Point) -> HookForm | None:
-    if isinstance(point, ToolCall | ToolResult):
-        return read_call(point.context.agent, point.tool_name, point.arguments, point.leaf)
-    return None
+    match point:
+        case ToolCall() | ToolResult():
+            return read_call(point.context.agent, point.tool_name, point.arguments, point.leaf)
+        case _:
+            return None
 
 
 def _action(point: Point) -> str:
     """A call and its result share one action, wherever and however often they are judged."""
-    if isinstance(point, ToolCall | ToolResult):
-        return derived_id("a", point.context.session, point.call_id)
-    return random_id("a", 10)
+    match point:
+        case ToolCall() | ToolResult():
+            return derived_id("a", point.context.session, point.call_id)
+        case _:
+            return random_id("a", 10)
