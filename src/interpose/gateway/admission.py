@@ -58,23 +58,22 @@ class Admission:
 
     def stranger(self, headers: Headers) -> TurnedAway | None:
         """Why nothing at all is told to this sender, such as a web page; None where there is no reason."""
-        names = [name for name, _ in headers.raw]
         host = headers.get(b"host") or ""
         allowed = self._settings.allowed_hosts
-        if names.count(b"host") > 1:
+        if [name for name, _ in headers.raw].count(b"host") > 1:
             return TurnedAway(400, "this request has more than one Host header")
         if allowed is not None and host_name(host) not in allowed:
             return TurnedAway(403, f"interpose does not answer to the name {host!r}; use 127.0.0.1 or localhost")
-        if b"origin" in names:
+        if headers.has(b"origin"):
             return TurnedAway(
                 403, "interpose does not answer requests of web pages (this one carries an Origin header)"
             )
+        if not headers.has(b"sec-fetch-site"):
+            return None
         sites = {value.strip().lower() for name, value in headers.raw if name == b"sec-fetch-site"}
-        if sites - _OWN_SITES:
-            return TurnedAway(
-                403, "interpose does not answer requests of web pages (Sec-Fetch-Site names another site)"
-            )
-        return None
+        if sites <= _OWN_SITES:
+            return None
+        return TurnedAway(403, "interpose does not answer requests of web pages (Sec-Fetch-Site names another site)")
 
     def _identified(self, headers: Headers, query: bytes, secret: str | None) -> Launch | TurnedAway | None:
         if secret is not None:
@@ -114,4 +113,4 @@ class Admission:
 def _holds(headers: Headers, query: bytes, secret: str) -> bool:
     """Whether a launch's secret stands anywhere but in the path, which is seldom so."""
     sought = secret.encode("latin-1")
-    return any(sought in value for _, value in headers.raw) or sought in unquote_to_bytes(query)
+    return sought in b"\0".join([unquote_to_bytes(query), *[value for _, value in headers.raw]])

@@ -25,9 +25,10 @@ from interpose.gateway.load import Load
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
 from interpose.gateway.paths import decoded_path, oddity_of, plain_front, raw_path_of
 from interpose.gateway.policies import Policies
+from interpose.gateway.recent import Recent
 from interpose.gateway.refusals import Refusals
 from interpose.gateway.responses import RESPONSES
-from interpose.gateway.routes import Headers, Route, agent_of, route_of, split_launch
+from interpose.gateway.routes import Headers, Route, agent_of, route_of, session_of, split_launch
 from interpose.gateway.settings import PROVIDERS, GatewaySettings
 from interpose.gateway.tracing import NoTracing, Tracing
 from interpose.gateway.upstream import Upstream, joined_url
@@ -42,7 +43,11 @@ METRICS_PATH = b"/metrics"
 _OPEN_PATHS = (HEALTH_PATH, READY_PATH)
 """Paths for whoever watches the process; they tell nothing about what it does."""
 
+ROUTES_MAX = 256
+"""Of so many paths it is remembered what they are."""
+
 _JSON = (b"content-type", b"application/json")
+_NO_HEADERS = Headers(())
 
 
 class Gateway:
@@ -65,6 +70,7 @@ class Gateway:
         self._metrics = metrics or Metrics()
         self._admission = Admission(settings, launches)
         self._open = 0
+        self._routes: Recent[tuple[str, bytes], Route] = Recent(ROUTES_MAX)
         self.refused = Refusals(journal, clock, self._metrics).hear
         """For the server's `on_refused`: connections that end before they ask anything are counted and journalled."""
         self._parts = Parts(
@@ -111,10 +117,13 @@ class Gateway:
             await self._tell_health(outgoing, raw_path, headers)
             return
 
-        admitted = self._admitted(headers, scope.get("query_string", b""), secret, raw_path)
+        method = scope["method"]
+        route = self._known_route(method, raw_path)
+        oddity = None if route is not None else oddity_of(raw_path)
+        admitted = self._admitted(headers, scope.get("query_string", b""), secret, oddity)
         launch = admitted.launch
         agent = (launch.agent if launch else None) or agent_of(headers)
-        route = self._route(scope["method"], raw_path, headers, agent, launch)
+        route = route or self._route(method, raw_path, headers, agent, launch)
         if isinstance(admitted, TurnedAway):
             await self._refuse(outgoing, route.api, admitted)
             return
@@ -130,7 +139,7 @@ class Gateway:
         visit = Visit(
             action=random_id("r", 10),
             route=route,
-            method=scope["method"],
+            method=method,
             raw_path=raw_path,
             query=admitted.query,
             headers=admitted.headers,
@@ -138,6 +147,7 @@ class Gateway:
             launch=launch,
             agent=agent,
             span=self._parts.tracing.started(route, headers, identity.session),
+            names_session=session_of(headers) is not None,
         )
         incoming = Incoming(receive, settings.body_timeout_s, scope.get("extensions", {}).get(NEARBY))
         self._open += 1
@@ -148,8 +158,20 @@ class Gateway:
             self._open -= 1
             self._metrics.opened(-1)
 
-    def _admitted(self, headers: Headers, query: bytes, secret: str | None, raw_path: bytes) -> Admitted | TurnedAway:
-        oddity = oddity_of(raw_path)
+    def _known_route(self, method: str, raw_path: bytes) -> Route | None:
+        """What a plain path is that is judged whoever asks; None for every other. Each is looked at once."""
+        key = (method, raw_path)
+        known = self._routes.get(key)
+        if known is None and method == "POST" and oddity_of(raw_path) is None:
+            route = route_of(method, decoded_path(raw_path), _NO_HEADERS, None)
+            if route.kind == "judged":
+                self._routes.put(key, route)
+                return route
+        return known
+
+    def _admitted(
+        self, headers: Headers, query: bytes, secret: str | None, oddity: str | None
+    ) -> Admitted | TurnedAway:
         if oddity is not None:
             return TurnedAway(400, f"interpose refuses paths that two servers may read differently: {oddity}")
         return self._admission.admit(headers, query, secret)

@@ -4,10 +4,10 @@ Knows: the order of the steps and what each fault is told as. Does not know: any
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from interpose.contracts.stages import Context
 from interpose.contracts.verdict import Refusal, ToolChoice
@@ -25,10 +25,9 @@ from interpose.gateway.ledger import SessionLedger
 from interpose.gateway.load import Share, TooMuchAtOnce
 from interpose.gateway.replying import Replying
 from interpose.gateway.rounds import Rounds
-from interpose.gateway.routes import session_of
 from interpose.gateway.settings import PROVIDERS, Target
 from interpose.gateway.shaping import Shaping
-from interpose.gateway.upstream import Question, UpstreamDown, UpstreamReply, joined_url, passed_on
+from interpose.gateway.upstream import Asked, Question, UpstreamDown, UpstreamReply, joined_url, passed_on
 from interpose.gateway.visit import Parts, Teller, Visit
 from interpose.gateway.wording import refusal_line
 from interpose.kernel.ids import derived_id
@@ -39,6 +38,8 @@ CLIENT_GONE = 499
 
 THREAD_BYTES = 1024 * 1024
 """A body that is larger is read in a worker thread, so that other requests need not wait."""
+
+_OF_THE_BODY = (b"content-length", b"content-encoding", b"accept-encoding")
 
 
 @dataclass(slots=True)
@@ -52,19 +53,21 @@ class Exchange:
     _begun: Begun | None = None
     _replied_at: Callable[[float], None] | None = None
     _share: Share = field(init=False)
+    _teller: Teller = field(init=False)
+    _codec: Codec = field(init=False)
 
     def __post_init__(self) -> None:
         """Holds nothing yet."""
         self._share = Share(self.parts.load)
+        self._teller = Teller(self.parts, self.visit, self.outgoing)
+        self._codec = self.parts.codecs[self.visit.route.api]
 
     async def run(self) -> None:
         """Answers the visit and journals it; never raises for what client, policy or upstream do."""
         started = self.parts.clock.monotonic()
-        stories = {"judged": self._judged, "counted": self._counted}
-        story = stories.get(self.visit.route.kind, self._passed)
         outcome = "cancelled"
         try:
-            outcome = "" if await unless_gone(self.incoming, story()) else "client_gone"
+            outcome = "" if await unless_gone(self.incoming, self._story()) else "client_gone"
         except BodyTooSlow as error:
             outcome = "failed"
             if self.outgoing.status is None:
@@ -87,20 +90,21 @@ class Exchange:
                 "request", outcome=outcome, duration_ms=elapsed_ms, status=status, ms=round(elapsed_ms, 1)
             )
 
-    @property
-    def _teller(self) -> Teller:
-        return Teller(self.parts, self.visit, self.outgoing)
-
-    @property
-    def _codec(self) -> Codec:
-        return self.parts.codecs[self.visit.route.api]
+    def _story(self) -> Coroutine[Any, Any, None]:
+        match self.visit.route.kind:
+            case "judged":
+                return self._judged()
+            case "counted":
+                return self._counted()
+            case _:
+                return self._passed()
 
     async def _passed(self) -> None:
         """Traffic that nobody judges: bytes as they come, both ways, where the settings let it pass."""
         if not await self._may_pass():
             return
         body: bytes | AsyncIterator[bytes] | None = None
-        if not any(name in (b"content-length", b"transfer-encoding") for name, _ in self.visit.headers.raw):
+        if not self.visit.headers.has(b"content-length", b"transfer-encoding"):
             await self.incoming.whole(0)
         elif self._asks_model:
             body = await self._body()
@@ -201,8 +205,9 @@ class Exchange:
         question = await self._question(target, self._rewritten(request, judging, wanted), self._judged_headers())
         if question is None:
             return
-        async with AsyncExitStack() as upstreams:
-            reply = await upstreams.enter_async_context(self.parts.upstream.ask(question))
+        asked = Asked(self.parts.upstream)
+        try:
+            reply = await asked.ask(question)
             if isinstance(reply, UpstreamDown):
                 await self._teller.upstream_down(target, reply)
                 return
@@ -213,9 +218,11 @@ class Exchange:
                 message = f"interpose cannot read the upstream's reply: its content-encoding is {reply.encoding!r}"
                 await self._teller.fail(502, message)
                 return
-            rounds = self._rounds(request, judging, question, upstreams)
+            rounds = self._rounds(request, judging, question, asked)
             shaping = Shaping(self._codec, judging)
             await Replying(self._teller, self._codec, judging, target, reply, rounds, shaping).run()
+        finally:
+            asked.leave()
 
     async def _shaped(self, request: RequestView, judging: Judging) -> RequestView | None:
         """The request as handlers leave it; None when the client has been told why it is not sent."""
@@ -231,9 +238,9 @@ class Exchange:
             await self._teller.fail(500, f"a handler made a request of it that cannot be read: {error}")
             return None
 
-    def _rounds(self, request: RequestView, judging: Judging, question: Question, upstreams: AsyncExitStack) -> Rounds:
+    def _rounds(self, request: RequestView, judging: Judging, question: Question, asked: Asked) -> Rounds:
         async def ask(body: bytes) -> UpstreamReply | UpstreamDown:
-            return await upstreams.enter_async_context(self.parts.upstream.ask(replace(question, body=body)))
+            return await asked.ask(replace(question, body=body))
 
         sent = question.body
         return Rounds(
@@ -249,7 +256,7 @@ class Exchange:
 
     async def _replied(self, response_id: str) -> None:
         """Keeps whose reply or item it is, for a client that goes on from it by its name alone."""
-        if not session_of(self.visit.headers):
+        if not self.visit.names_session:
             (await self._replies()).keep_followed(response_id, self.visit.identity.parent or self.visit.session)
 
     async def _say(self, request: RequestView, text: str, ledger: SessionLedger) -> None:
@@ -286,11 +293,11 @@ class Exchange:
         encoding = self._encoding
         limit = self.parts.settings.body_bytes
 
-        def read() -> RequestView:
+        def unpacked() -> RequestView:
             return self._codec.read(decoded(raw, encoding, limit, self._share.add))
 
         try:
-            return await asyncio.to_thread(read) if encoding or len(raw) > THREAD_BYTES else read()
+            return await asyncio.to_thread(unpacked) if encoding or len(raw) > THREAD_BYTES else self._codec.read(raw)
         except UndecodableError as error:
             await self._teller.fail(error.status, f"interpose cannot read this request: {error}")
         except Unreadable as error:
@@ -299,8 +306,10 @@ class Exchange:
 
     @property
     def _encoding(self) -> str:
-        lines = [value.decode("latin-1") for name, value in self.visit.headers.raw if name == b"content-encoding"]
-        return ",".join(lines)
+        headers = self.visit.headers
+        if not headers.has(b"content-encoding"):
+            return ""
+        return ",".join([value.decode("latin-1") for name, value in headers.raw if name == b"content-encoding"])
 
     async def _find_session(self, request: RequestView) -> None:
         """Where no header names the session its metadata do, else what it goes on from, else what was said first.
@@ -308,18 +317,18 @@ class Exchange:
         A launch of one agent has sessions of its own; an address that programs share lives shorter than they do.
         """
         visit = self.visit
-        if session_of(visit.headers):
+        if visit.names_session:
             return
-        named = request.session
-        if named is None and request.follows:
+        named, follows = request.session, request.follows
+        if named is None and follows:
             replies = await self._replies()
-            named = next((session for name in request.follows if (session := replies.followed(name))), None)
-        conversation = request.root or "".join(request.follows[:1])
+            named = next((session for name in follows if (session := replies.followed(name))), None)
+        conversation = request.root or "".join(follows[:1])
         if named is None and conversation:
             launch = visit.launch
             of_one_agent = (launch.session,) if launch is not None and launch.agent else ()
             named = unnamed(visit.workspace or "", *of_one_agent, request.hint, conversation)
-        self.visit = replace(visit, identity=identity_of(visit.headers, visit.launch, named))
+        visit.identity = identity_of(visit.headers, visit.launch, named)
 
     async def _replies(self) -> SessionLedger:
         """Whose the replies are that this workspace's clients go on from by name."""
@@ -361,7 +370,7 @@ class Exchange:
     async def _opened_ledger(self) -> SessionLedger:
         """What is known of the session; where no header names it, it may share what it withholds with others."""
         visit = self.visit
-        wider = None if session_of(visit.headers) else await self._replies()
+        wider = None if visit.names_session else await self._replies()
         return await self.parts.ledger.session(visit.workspace or "", visit.session, wider=wider)
 
     async def _ledger(self) -> SessionLedger:
@@ -390,8 +399,9 @@ class Exchange:
 
     def _judged_headers(self) -> HeaderList:
         """Replies are asked for uncompressed: events then leave the upstream as they are made."""
-        drop = (b"content-length", b"content-encoding", b"accept-encoding")
-        return [*passed_on(self.visit.headers.raw, drop=drop), (b"accept-encoding", b"identity")]
+        headers = passed_on(self.visit.headers.raw, drop=_OF_THE_BODY)
+        headers.append((b"accept-encoding", b"identity"))
+        return headers
 
     def _target(self, model: str | None) -> Target:
         launch = self.visit.launch

@@ -4,7 +4,7 @@ Knows: hop-by-hop headers, base URLs, proxies of the environment. Does not know:
 """
 
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -48,12 +48,12 @@ class Question:
     is_judged: bool
 
 
-def passed_on(headers: Iterable[tuple[bytes, bytes]], *, drop: Iterable[bytes] = ()) -> HeaderList:
+def passed_on(headers: Collection[tuple[bytes, bytes]], *, drop: Collection[bytes] = ()) -> HeaderList:
     """The headers that go on: all but those of the connection, those it names, our own, and `drop`."""
-    listed = list(headers)
-    named = {token.strip().lower() for name, value in listed if name == b"connection" for token in value.split(b",")}
-    left_out = _LEFT_OUT.union(named, drop)
-    return [(name, value) for name, value in listed if name not in left_out]
+    named = [value for name, value in headers if name == b"connection"]
+    if named:
+        drop = {*drop, *[token.strip().lower() for value in named for token in value.split(b",")]}
+    return [header for header in headers if header[0] not in _LEFT_OUT and header[0] not in drop]
 
 
 def joined_url(base: str, raw_path: bytes, query: bytes) -> str:

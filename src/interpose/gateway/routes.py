@@ -39,23 +39,28 @@ _AGENTS = (
 _AGENT_APIS: Mapping[str, ApiName] = {"claude-code": "anthropic", "gemini-cli": "gemini"}
 
 
-@dataclass(frozen=True, slots=True)
 class Headers:
-    """The headers of one request, names in lower case as ASGI gives them."""
+    """The headers of one request, names in lower case as ASGI gives them. Nobody changes them."""
 
-    raw: tuple[tuple[bytes, bytes], ...]
+    __slots__ = ("_first", "raw")
+
+    def __init__(self, raw: tuple[tuple[bytes, bytes], ...]) -> None:
+        self.raw = raw
+        self._first = dict(reversed(raw))
 
     @classmethod
     def of(cls, raw: Iterable[tuple[bytes, bytes]]) -> "Headers":
         """From ASGI's list."""
-        return cls(tuple((bytes(name), bytes(value)) for name, value in raw))
+        return cls(tuple([(bytes(name), bytes(value)) for name, value in raw]))
 
     def get(self, name: bytes) -> str | None:
         """The first value of the header `name`, or None."""
-        for known, value in self.raw:
-            if known == name:
-                return value.decode("latin-1")
-        return None
+        value = self._first.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    def has(self, *names: bytes) -> bool:
+        """Whether there is any of these."""
+        return not self._first.keys().isdisjoint(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,8 @@ def route_of(method: str, path: str, headers: Headers, agent: str | None) -> Rou
 
 def session_of(headers: Headers) -> str | None:
     """The session that the client names, or None."""
+    if not headers.has(*SESSION_HEADERS):
+        return None
     return next((value for name in SESSION_HEADERS if (value := headers.get(name))), None)
 
 

@@ -67,6 +67,14 @@ class Upstreams:
     openai: str = "https://api.openai.com"
     gemini: str = "https://generativelanguage.googleapis.com"
     targets: tuple[Target, ...] = ()
+    _own: Mapping[Provider, Target] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Finds each provider's own upstream."""
+        urls: dict[Provider, str] = {"anthropic": self.anthropic, "openai": self.openai, "gemini": self.gemini}
+        own = {provider: Target(provider, provider, url) for provider, url in urls.items()}
+        own |= {target.api: target for target in reversed(self.targets) if not target.models}
+        object.__setattr__(self, "_own", own)
 
     def chosen(self, api: ApiName, model: str | None) -> Target:
         """The upstream of a request: the one with the longest pattern that the model fits, else the provider's own."""
@@ -84,11 +92,7 @@ class Upstreams:
 
     def own(self, provider: Provider) -> Target:
         """The upstream of the provider's models that no pattern takes."""
-        for target in self.targets:
-            if target.api == provider and not target.models:
-                return target
-        base_url = {"anthropic": self.anthropic, "openai": self.openai, "gemini": self.gemini}[provider]
-        return Target(provider, provider, base_url)
+        return self._own[provider]
 
     def asks_model(self, api: ApiName) -> bool:
         """Whether the model's name decides where requests of this API go."""

@@ -8,21 +8,22 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.gateway.client import Fault, Request
 from interpose.gateway.encodings import UndecodableError, Unpacking, encodings_of
 from interpose.gateway.pool import Origin, Pool
 from interpose.gateway.question import HeaderList, Question, joined_url, passed_on, proxy_for
+from interpose.gateway.recent import Recent
 
 if TYPE_CHECKING:
     from interpose.gateway.proxied import Proxied
 
 __all__ = [
+    "Asked",
     "Question",
     "Upstream",
     "UpstreamDown",
@@ -36,6 +37,9 @@ _URL = re.compile(
     r"(https?)://([A-Za-z0-9.\-_]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((?:/[!\"$->@-~]*)?(?:\?[!\"$-~]*)?)(?:#.*)?"
 )
 """The addresses that our own connections reach: no login, no name that must be encoded first."""
+
+PLACES_MAX = 256
+"""Of so many URLs it is remembered where they are."""
 
 _PORTS = {"http": 80, "https": 443}
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -80,14 +84,9 @@ class UpstreamReply:
         """Whether `chunks` are what the upstream meant, and not a compressed form of it."""
         drop = (b"content-encoding", b"content-length") if self._unpacking else ()
         self.headers: HeaderList = passed_on(answer.headers, drop=drop)
-
-    @property
-    def content_type(self) -> str:
+        kind = next((value for name, value in answer.headers if name == b"content-type"), b"")
+        self.content_type = kind.partition(b";")[0].decode("latin-1").strip().lower()
         """The media type in lower case, without parameters; "" when the upstream names none."""
-        for name, value in self._answer.headers:
-            if name == b"content-type":
-                return value.partition(b";")[0].decode("latin-1").strip().lower()
-        return ""
 
     async def chunks(self) -> AsyncIterator[bytes | UpstreamDown]:
         """The body as it arrives; UpstreamDown is the last item when the upstream died. Read it once."""
@@ -113,6 +112,7 @@ class Upstream:
     def __init__(self, *, trust_env: bool) -> None:
         self._proxies = _proxies_of_environment() if trust_env else {}
         self._tls: dict[str | None, ssl.SSLContext] = {}
+        self._places: Recent[tuple[str, str | None], _Place] = Recent(PLACES_MAX)
         self._pool: Pool | None = None
         self._proxied: Proxied | None = None
 
@@ -131,7 +131,8 @@ class Upstream:
         if proxied is not None:
             await proxied.close()
 
-    def ask(self, question: Question) -> AbstractAsyncContextManager[UpstreamReply | UpstreamDown]:
+    @asynccontextmanager
+    async def ask(self, question: Question) -> AsyncIterator[UpstreamReply | UpstreamDown]:
         """Sends `question`; gives the answer once its head is there, or why there is none.
 
         What cannot have arrived is sent again, as often as the target says: over a connection that was refused, or was
@@ -140,7 +141,11 @@ class Upstream:
         to its end is cut off. Raises MisuseError when `open` was not called, and what the body's own iterator raises
         before there is an answer.
         """
-        return _Asking(self, question)
+        asked = Asked(self)
+        try:
+            yield await asked.ask(question)
+        finally:
+            asked.leave()
 
     async def answered(self, question: Question) -> "Answer | UpstreamDown":
         """The answer to `question`, which its asker must leave."""
@@ -161,18 +166,33 @@ class Upstream:
         if pool is None:
             raise MisuseError("the gateway's connections are not open: run it with a server that sends lifespan events")
         proxy = proxy_for(question.url, self._proxies) if self._proxies else None
-        found = _URL.fullmatch(question.url) if proxy is None else None
-        tls = self._context(question.target.ca_file) if question.url.startswith("https:") else None
-        if found is None:
+        place = self._place(question.url, question.target.ca_file) if proxy is None else None
+        if place is None:
+            tls = self._context(question.target.ca_file) if question.url.startswith("https:") else None
             return await self._other_way().send(question, proxy=proxy, tls=tls)
+        request = _request(question, place.line)
+        connection = pool.free(place.origin) if may_reuse else None
+        if connection is None:
+            connection = await pool.dial(place.origin, question.target.connect_timeout_s)
+        return await connection.ask(request)
+
+    def _place(self, url: str, ca_file: str | None) -> "_Place | None":
+        """Where a URL is, taken apart once; None where our own connections do not reach."""
+        known = self._places.get((url, ca_file))
+        if known is not None:
+            return known
+        found = _URL.fullmatch(url)
+        if found is None:
+            return None
         scheme, host, port, path = found.groups("")
+        tls = self._context(ca_file) if scheme == "https" else None
         origin = Origin(host.strip("[]"), int(port[1:] or _PORTS[scheme]), tls)
         authority = host if origin.port == _PORTS[scheme] else f"{host}{port}"
-        request = _request(question, authority, path)
-        connection = pool.free(origin) if may_reuse else None
-        if connection is None:
-            connection = await pool.dial(origin, question.target.connect_timeout_s)
-        return await connection.ask(request)
+        path = path if path.startswith("/") else f"/{path}"
+        place = _Place(origin, f"{path} HTTP/1.1\r\nhost: {authority}\r\n".encode("ascii"))
+        if "?" not in url:  # behind which a client may put its key
+            self._places.put((url, ca_file), place)
+        return place
 
     def _other_way(self) -> "Proxied":
         if self._proxied is None:
@@ -188,28 +208,35 @@ class Upstream:
         return self._tls[ca_file]
 
 
-class _Asking(AbstractAsyncContextManager[UpstreamReply | UpstreamDown]):
-    """One question from its sending to the end of its answer."""
+class _Place(NamedTuple):
+    """Where a URL is: which connections lead there, and what stands behind the method in a request's head."""
 
-    __slots__ = ("_answer", "_question", "_upstream")
+    origin: Origin
+    line: bytes
 
-    def __init__(self, upstream: Upstream, question: Question) -> None:
+
+class Asked:
+    """The questions of one exchange, whose answers are left together. Used by one task."""
+
+    __slots__ = ("_answers", "_upstream")
+
+    def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
-        self._question = question
-        self._answer: Answer | None = None
+        self._answers: list[Answer] = []
 
-    async def __aenter__(self) -> UpstreamReply | UpstreamDown:
-        answer = await self._upstream.answered(self._question)
+    async def ask(self, question: Question) -> UpstreamReply | UpstreamDown:
+        """As `Upstream.ask` says of entering."""
+        answer = await self._upstream.answered(question)
         if isinstance(answer, UpstreamDown):
             return answer
-        self._answer = answer
-        return UpstreamReply(answer, is_judged=self._question.is_judged)
+        self._answers.append(answer)
+        return UpstreamReply(answer, is_judged=question.is_judged)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._answer is not None:
-            self._answer.leave()
+    def leave(self) -> None:
+        """Ends the use of all answers; call it however the exchange ends."""
+        for answer in self._answers:
+            answer.leave()
+        self._answers.clear()
 
 
 def tls_context(ca_file: str | None) -> ssl.SSLContext:
@@ -232,7 +259,7 @@ def _proxies_of_environment() -> dict[str, str]:
     return getproxies_environment()
 
 
-def _request(question: Question, authority: str, path: str) -> Request:
+def _request(question: Question, line: bytes) -> Request:
     """As it is written to the wire. Raises Fault where a header would break out of its line."""
     body, headers = question.body, question.headers
     length: int | None = None
@@ -246,12 +273,10 @@ def _request(question: Question, authority: str, path: str) -> Request:
         length = None if said is None else int(said)
         if said is None:
             headers = [*headers, (b"transfer-encoding", b"chunked")]
-    if not path.startswith("/"):
-        path = f"/{path}"
-    first = f"{question.method} {path} HTTP/1.1\r\nhost: {authority}\r\n".encode("ascii")
-    head = b"".join([first, *[b"%b: %b\r\n" % header for header in headers], b"\r\n"])
-    lines = len(headers) + 3
-    if head.count(b"\n") != lines or head.count(b"\r") != lines or b"\0" in head:
+    lines = [b"%b: %b\r\n" % header for header in headers]
+    head = b"".join([question.method.encode("ascii"), b" ", line, *lines, b"\r\n"])
+    count = len(lines) + 3
+    if head.count(b"\n") != count or head.count(b"\r") != count or b"\0" in head:
         raise Fault("a header has a line break or a zero byte in it", was_reached=False)
     return Request(question.method, head, body or None, length, question.target.read_timeout_s)
 

@@ -40,9 +40,12 @@ class Parts:
     load: Load
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Visit:
-    """One request, as far as its head tells. `raw_path` is without the launch prefix; `action` is its journal id."""
+    """One request, as far as its head tells, and whose it is by what is known so far. Used by its own task only.
+
+    `raw_path` is without the launch prefix; `action` is its journal id. `names_session` says whether a header does.
+    """
 
     action: str
     route: Route
@@ -54,6 +57,7 @@ class Visit:
     launch: Launch | None
     agent: str | None
     span: RequestSpan
+    names_session: bool
 
     @property
     def session(self) -> str:
@@ -66,7 +70,7 @@ class Visit:
         return (self.launch.workspace or None) if self.launch else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Teller:
     """What the client and the journal are told of one visit. Used by that visit's task only."""
 
