@@ -78,7 +78,7 @@ async def done_async(tool_name: str, arguments: dict[str, Any]) -> str:
     ("wrong", "said"),
     [
         (Renaming(), "Renaming called on with the tool name .*: expected a str"),
-        (Circling(), "Circling gave arguments that hold themselves, or nest too deep"),
+        (Circling(), "Circling gave arguments that hold themselves, or nest deeper than 200"),
     ],
 )
 def test_who_calls_on_wrongly_is_named(wrong: ToolMiddleware, said: str) -> None:

@@ -1,17 +1,23 @@
 """The table of bad input in docs/rooms/concerns.md, a row each: one outcome, and a message that names the culprit."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from interpose.concerns.auth.middleware import AuthMiddleware
 from interpose.concerns.hooks.middleware import HooksMiddleware
 from interpose.concerns.permission.middleware import PermissionMiddleware
+from interpose.concerns.policy.middleware import PolicyMiddleware
 from interpose.contracts.drivers import DriverResponse, Tool
+from interpose.contracts.errors import MisuseError
 from interpose.contracts.sheet import DriverMeta
+from interpose.contracts.stages import Context
 from interpose.contracts.tools import Arguments, CallNext, CallNextAsync, Flow, FlowMiddleware, ToolMiddleware
 from interpose.drivers.driver import BaseDriver
+from interpose.testing.fakes import FakePolicy
 
 
 class Leaf(BaseDriver):
@@ -209,3 +215,79 @@ def test_arguments_of_a_middleware_that_are_no_object() -> None:
     response, runs = respond(GivingAList())
     assert (response.call_failed, runs) == (True, [])
     assert "GivingAList gave arguments of type list: expected a mapping" in str(response.call_detail)
+
+
+def doubled(leaf: Any, times: int) -> Any:
+    """In two to the power of `times` places."""
+    for _ in range(times):
+        leaf = [leaf, leaf]
+    return leaf
+
+
+def nested(levels: int) -> Any:
+    """Lists in lists."""
+    value: Any = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+TOO_MUCH = [
+    (nested(300), "it holds itself, or nests deeper than 200 levels"),
+    (nested(50_000), "it holds itself, or nests deeper than 200 levels"),
+    (doubled([1], 60), "it repeats more than 1,000,000 values, since the same ones are in many places"),
+]
+"""Results, and what is said of them."""
+
+
+class Giving(Leaf):
+    """Its tool gives what it was told to."""
+
+    def __init__(self, result: Any, middleware: Sequence[ToolMiddleware]) -> None:
+        super().__init__(middleware)
+        self.result = result
+
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+        """That."""
+        return self.result
+
+
+@pytest.mark.parametrize(("result", "problem"), TOO_MUCH)
+def test_a_result_that_nobody_can_look_through_is_withheld(result: Any, problem: str) -> None:
+    """Under the usual list, called directly or by a model, sync or async: the same sentence, which names the tool."""
+    told: list[Any] = []
+    usual: list[ToolMiddleware] = [
+        HooksMiddleware(post=[lambda name, arguments, result: told.append(result)]),
+        PolicyMiddleware(FakePolicy(), context=Context("process", session="s1")),
+        PermissionMiddleware(consent=lambda name, arguments: True),
+        AuthMiddleware(),
+    ]
+    driver = Giving(result, usual)
+    said = f"the output of t was withheld by PolicyMiddleware: its result cannot be judged, since {problem}"
+    assert driver.invoke_tool("t", {}) == said
+    assert asyncio.run(driver.invoke_tool_async("t", {})) == said
+    response = driver.process_llm_response('{"tool": "t", "arguments": {}}')
+    assert (response.call_executed, response.tool_call_result) == (True, said)
+    assert told == [said] * 3
+
+
+@pytest.mark.parametrize(("result", "problem"), TOO_MUCH)
+def test_without_a_policy_such_a_result_is_itself(result: Any, problem: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Observers share it and none of them is blamed; the model reads what it is."""
+    told: list[Any] = []
+    driver = Giving(result, [HooksMiddleware(post=[lambda name, arguments, result: told.append(result)])])
+    assert driver.invoke_tool("t", {}) is result
+    response = driver.process_llm_response('{"tool": "t", "arguments": {}}')
+    assert response.tool_call_result == f"a list that cannot be shown: {problem}"
+    assert [each is result for each in told] == [True, True]
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("layers", [[], [ToolMiddleware()], [HooksMiddleware()]])
+def test_arguments_that_repeat_or_nest_too_much_are_refused_at_once(layers: list[ToolMiddleware]) -> None:
+    """By the one who gave them, before anybody sees them."""
+    driver = Leaf(layers)
+    for value, said in ((doubled([1], 60), "repeat more than 1,000,000 values"), (nested(300), "nest deeper than 200")):
+        with pytest.raises(MisuseError, match=f"^the caller gave arguments that .*{said}"):
+            driver.invoke_tool("t", {"x": value})
+    assert driver.runs == []

@@ -6,6 +6,7 @@ import enum
 import io
 import json
 import pickle
+import re
 import uuid
 from collections import UserDict, deque
 from collections.abc import Callable
@@ -16,8 +17,10 @@ from typing import Any
 
 import pytest
 
-from interpose.contracts.arguments import ReadOnlySet, copied, is_data, owned, read_only, snapshot
+from interpose.contracts.arguments import owned, read_only, snapshot
+from interpose.contracts.copying import beyond, copied, is_data
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.readonly import ReadOnlySet
 
 
 class Colour(enum.StrEnum):
@@ -98,3 +101,89 @@ def test_a_snapshot_is_read_only_and_shares_what_is_no_json() -> None:
         shown["list"].append(2)
     with pytest.raises(MisuseError, match=r"^the caller gave arguments of type list: expected a mapping"):
         snapshot([1], "the caller")
+
+
+def nested(levels: int) -> list[Any]:
+    """That many lists, one in the other."""
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+def doubled(times: int, leaf: Any) -> Any:
+    """The leaf in two to the power of `times` places."""
+    for _ in range(times):
+        leaf = [leaf, leaf]
+    return leaf
+
+
+@pytest.mark.parametrize("form", [read_only, owned, snapshot])
+def test_how_deep_arguments_may_nest_does_not_depend_on_the_stack(form: Any) -> None:
+    """200 levels with the arguments themselves; one more is refused by the name of who gave it."""
+    assert form({"x": nested(199)}, "Mine") == {"x": nested(199)}
+    for levels in (200, 5_000, 100_000):
+        with pytest.raises(MisuseError, match=r"^Mine gave arguments that hold themselves, or nest deeper than 200 le"):
+            form({"x": nested(levels)}, "Mine")
+
+
+@pytest.mark.parametrize("form", [read_only, owned, snapshot])
+def test_what_is_in_many_places_is_copied_once(form: Any) -> None:
+    """It is the same in all of them in the copy too, whatever it is; a second copy made of the first one too."""
+    shared: list[Any] = [1]
+    pair, table, odd = (shared, 2), {"in": shared}, deque([shared])
+    given = {"a": shared, "b": [shared, shared], "c": pair, "d": pair, "e": table, "f": [table], "g": [odd, odd]}
+    made = form(given, "")
+    assert made["a"] is made["b"][0] is made["b"][1] is made["c"][0] is made["e"]["in"]
+    assert (made["c"] is made["d"], made["e"] is made["f"][0], made["g"][0] is made["g"][1]) == (True, True, True)
+    assert made["a"] is not shared
+    again = owned(made, "")
+    assert again["a"] is again["b"][0] is again["c"][0] is not made["a"]
+
+
+@pytest.mark.parametrize("leaf", [[1], {"x": 1}, ([],), {1}, deque([1])])
+@pytest.mark.parametrize("form", [read_only, owned, snapshot])
+def test_what_would_be_endless_written_out_is_refused(form: Any, leaf: Any) -> None:
+    """In time that grows with what is there; what is repeated less is taken, however much it is."""
+    with pytest.raises(MisuseError, match=r"^Mine gave arguments that repeat more than 1,000,000 values, since"):
+        form({"x": doubled(60, leaf)}, "Mine")
+    assert form({"x": doubled(10, leaf)}, "Mine") == {"x": doubled(10, leaf)}
+
+
+def test_a_big_value_is_no_repeated_one() -> None:
+    """Only what is in more than one place counts."""
+    big = [[number] for number in range(600_000)]
+    assert len(owned({"x": big}, "Mine")["x"]) == 600_000
+
+
+def test_a_half_copy_of_one_value_is_not_taken_for_another() -> None:
+    """Where data cannot be copied to its end, what was copied until then is thrown away."""
+
+    class Broken:
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise LookupError("never")
+
+    inner: deque[Any] = deque()
+    inner.extend([1, Broken(), 2])
+    fine = deque([[3]])
+    made = owned({"a": deque([fine, inner]), "b": fine, "c": {"d": inner}}, "Mine")
+    assert made["c"]["d"] is inner
+    assert (made["b"], made["b"] is fine) == (fine, False)
+
+
+def test_a_copy_of_a_circle_is_a_circle() -> None:
+    """Of a result; arguments that hold themselves are refused."""
+    circle: list[Any] = [{"x": 1}]
+    circle[0]["up"] = circle
+    made = copied(circle)
+    assert made[0]["up"] is made
+    assert made is not circle
+
+
+@pytest.mark.parametrize("value", [nested(201), nested(100_000), doubled(60, [1])])
+def test_what_is_beyond_the_bounds_is_not_copied(value: Any) -> None:
+    """It is shared, as all that cannot be copied; what keeps it from being copied can be asked."""
+    assert copied(value) is value
+    assert beyond(value) is not None
+    assert beyond(nested(200)) is beyond("text") is None
+    assert re.match("it holds itself, or nests deeper|it repeats more than", beyond(value) or "")

@@ -117,3 +117,30 @@ def test_what_nests_too_deep_to_be_copied_has_a_digest() -> None:
         deep = Hidden(deep)
     assert owned({"v": deep}, "the caller")["v"] is deep
     assert call_digest("t", {"v": deep}) == call_digest("t", {"v": deep})
+
+
+def test_what_is_in_many_places_is_taken_apart_once() -> None:
+    """In data that JSON cannot say and behind keys that are no strings; the digest is that of a copy."""
+    value: Any = deque([1])
+    for _ in range(60):
+        value = deque([value, value])
+    arguments = {"x": value, "y": {1: value}}
+    assert call_digest("t", arguments) == call_digest("t", copy.deepcopy(arguments))
+    assert call_digest("t", arguments) != call_digest("t", {**arguments, "x": value[0]})
+
+
+def test_two_values_are_not_one_whose_repr_says_both() -> None:
+    """A repr counts as a text and cannot pass for a value's own form."""
+
+    class Posing:
+        def __init__(self, said: str) -> None:
+            self.said = said
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            raise TypeError
+
+        def __repr__(self) -> str:
+            return self.said
+
+    one, two = Posing("x"), Posing("x), builtins.int(1")
+    assert call_digest("t", {"x": {1: [two]}}) != call_digest("t", {"x": {1: [one, 1]}})

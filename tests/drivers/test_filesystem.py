@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interpose.contracts.errors import ConfigError, ToolError
 from interpose.drivers.filesystem import FilesystemLimits, FilesystemTools
-from interpose.drivers.results import result_text
+from interpose.drivers.results import told
 
 OUTSIDE = "what stands outside"
 
@@ -487,11 +487,11 @@ def test_a_name_that_is_no_text_can_be_sent_and_given_back(root: Path) -> None:
     file.write_text("needle")
     tools = FilesystemTools(root)
 
-    listed = result_text(tools.execute_tool("glob", {"pattern": "*.txt"}))
+    listed = told(tools.execute_tool("glob", {"pattern": "*.txt"}))
 
     assert listed.encode() == rb"d\udcff/f\udcfe.txt"
     assert tools.execute_tool("read_file", {"path": listed}) == "needle"
-    assert result_text(tools.execute_tool("grep", {"pattern": "needle", "path": listed})).endswith(":1:needle")
+    assert told(tools.execute_tool("grep", {"pattern": "needle", "path": listed})).endswith(":1:needle")
     tools.execute_tool("edit_file", {"path": listed, "old": "needle", "new": "pin"})
     assert tools.execute_tool("read_file", {"path": listed}) == "pin"
     tools.execute_tool("move_file", {"source": listed, "destination": "plain.txt"})

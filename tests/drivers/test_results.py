@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpose.contracts.errors import ToolError
-from interpose.drivers.results import error_text, result_text, sendable
+from interpose.drivers.results import error_text, sendable, told
 
 ANY_TEXT = st.text(st.characters())
 
@@ -18,7 +18,7 @@ ANY_TEXT = st.text(st.characters())
 )
 def test_every_result_can_be_sent(result: Any) -> None:
     """Whatever halves of surrogate pairs a result holds, its text can be encoded, and no other character changes."""
-    text = result_text(result)
+    text = told(result)
 
     text.encode("utf-8")
     if isinstance(result, str) and not any(0xD800 <= ord(each) <= 0xDFFF for each in result):

@@ -19,8 +19,10 @@ from concurrent.futures import Future
 from types import CoroutineType, TracebackType
 from typing import Any, NoReturn, TypeAlias
 
-from interpose.contracts.arguments import READ_ONLY, ReadOnlyDict, copied, owned, read_only
+from interpose.contracts.arguments import owned, read_only
+from interpose.contracts.copying import copied
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.readonly import READ_ONLY, ReadOnlyDict
 from interpose.contracts.tools import Arguments, Call, CallNextAsync, ExecuteTool, ExecuteToolAsync
 
 # The last parameter is a CallNext or CallNextAsync; a bound function with the attribute `call` plays it here.

@@ -15,7 +15,7 @@ from interpose.drivers.attempt import Attempt
 from interpose.drivers.calls import ProposedCall
 from interpose.drivers.extraction import ExtractionStrategy, Reply, Told, told_text
 from interpose.drivers.prompts import PromptStrategy, filled
-from interpose.drivers.results import error_text, redacted, result_text
+from interpose.drivers.results import error_text, redacted, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def steps(reading: Reading, wording: Wording) -> Steps:
 
 def succeeded(call: ProposedCall, attempt: Attempt, result: Any, duration_ms: float) -> Answered:
     """The answer for a call that came back with `result`, from the tool or from a middleware."""
-    text = result_text(result)
+    text = told(result)
     name, arguments = attempt.executed or (None, None)
     outcome: CallOutcome = "executed" if attempt.returned else "short_circuited"
     record = ToolCallRecord(
@@ -157,17 +157,17 @@ def _retry_text(call: ProposedCall, error: Exception, text: str, prompts: Prompt
 def _response(
     reading: Reading, answers: Sequence[Answered], failed: Answered | None, prompts: PromptStrategy
 ) -> DriverResponse:
-    told = [
+    answered = [
         Told(call, answer.text, answer.record.outcome in {"failed", "skipped"})
         for call, answer in zip(reading.calls, answers, strict=True)
     ]
-    came_back = [each for each in told if not each.failed]
+    came_back = [each for each in answered if not each.failed]
     return DriverResponse(
         call_executed=failed is None,
         call_failed=failed is not None,
         tool_call_result=told_text(came_back) if came_back else None,
         call_detail=None if failed is None else failed.record.error,
-        retry_prompt=None if failed is None else told_text(told),
-        messages=reading.strategy.messages(reading.reply, told, prompts),
+        retry_prompt=None if failed is None else told_text(answered),
+        messages=reading.strategy.messages(reading.reply, answered, prompts),
         tool_calls=tuple(answer.record for answer in answers),
     )

@@ -1,27 +1,21 @@
 """What a tool returned or raised, as text that is always there.
 
-Knows: how to say any value and any exception. Does not know: tools, models, what is said around it.
+Knows: how to say any exception, and what no message can hold. Does not know: tools, models, what is said around it.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from interpose.contracts.errors import InterposeError
+from interpose.contracts.results import result_text
 from interpose.kernel.boundary import guarded
 
 _ERROR_CHARS = 2000
 
 
-def result_text(result: Any) -> str:
-    """The text of a result: a string as it is, else its JSON, and what JSON cannot say by its repr. Never raises.
-
-    It is always sendable, see `sendable`.
-    """
-    if isinstance(result, str):
-        return sendable(result)
-    written = guarded(lambda: json.dumps(result, ensure_ascii=False, default=_shown), failure=lambda _: _shown(result))
-    return sendable(written)
+def told(result: Any) -> str:
+    """The text of a result, see `contracts.results`. Never raises. It is always sendable, see `sendable`."""
+    return sendable(result_text(result))
 
 
 def error_text(error: BaseException) -> str:
@@ -46,7 +40,3 @@ def sendable(text: str) -> str:
 def redacted(text: str, redact: Callable[[str], str]) -> str:
     """`text` without secrets; a redactor that fails withholds the whole text."""
     return guarded(lambda: redact(text), failure=lambda _: "the text of the failure is withheld: it may hold secrets")
-
-
-def _shown(value: Any) -> str:
-    return guarded(lambda: repr(value), failure=lambda _: f"a {type(value).__name__} that cannot be shown")

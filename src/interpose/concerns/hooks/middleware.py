@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from interpose.concerns.hooks.contract import FailureHook, OnHookError, PostHook, PreHook, SupportsHooks
-from interpose.contracts.arguments import copied, owned
+from interpose.contracts.arguments import owned
+from interpose.contracts.copying import copied
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.tools import Arguments, Flow, FlowMiddleware
 

@@ -12,9 +12,11 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from interpose.concerns.driving import Act, driven, driven_async
+from interpose.contracts.copying import beyond
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import ToolError
 from interpose.contracts.ports import Policy
+from interpose.contracts.results import result_text
 from interpose.contracts.stages import Annotation, Context, ToolCall, ToolResult
 from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware, Withheld
 from interpose.contracts.verdict import Refusal, Verdict
@@ -45,9 +47,9 @@ class PolicyMiddleware(ToolMiddleware):
 
     `context` is who acts and where, or a function that says so for each call. `judge_results` off leaves results
     alone. `refused` makes what stands in the place of a refused call or result, instead of the sentence; what it
-    raises reaches the caller. A call that a middleware further in changes is judged once more when its driver asks, and
-    refused where that verdict refuses or would change it again. One instance may serve many drivers and threads at
-    once.
+    raises reaches the caller. A result that nobody can look through (`contracts.copying.beyond`) is withheld. A call
+    that a middleware further in changes is judged once more when its driver asks, and refused where that verdict
+    refuses or would change it again. One instance may serve many drivers and threads at once.
     """
 
     def __init__(
@@ -119,8 +121,9 @@ class PolicyMiddleware(ToolMiddleware):
         if not self._judge_results:
             return _with_annotations(result, (*verdict.annotations, *late.annotations))
 
-        returned = came_back(_text(result), is_error=False)
-        back = yield from self._judged(returned)
+        returned = came_back(result_text(result), is_error=False)
+        unreadable = beyond(result)
+        back = _unread(returned, unreadable) if unreadable is not None else (yield from self._judged(returned))
         if back.refusal is not None:
             return self._refused(returned, back)
         if back.text is not None:
@@ -193,12 +196,18 @@ def _leaf(call: Call, tool_name: str) -> str | None:
     return None if leaf == tool_name else leaf
 
 
+def _unread(returned: ToolResult, problem: str) -> Verdict:
+    """A result that nobody can look through is withheld: fails closed."""
+    refusal = Refusal(PolicyMiddleware.__name__, f"its result cannot be judged, since {problem}")
+    return Verdict("", returned.stage, "refused", refusal, annotations=returned.annotations)
+
+
 def _changed_twice(judged: ToolCall, changed: ToolCall, wanted: Arguments) -> Refusal:
     return Refusal(
         PolicyMiddleware.__name__,
         "a middleware further in changed the call, and the policy would change it again: "
-        f"judged as {judged.tool_name} {_text(judged.arguments)}, "
-        f"changed to {changed.tool_name} {_text(changed.arguments)}, wanted as {_text(wanted)}",
+        f"judged as {judged.tool_name} {result_text(judged.arguments)}, "
+        f"changed to {changed.tool_name} {result_text(changed.arguments)}, wanted as {result_text(wanted)}",
     )
 
 
@@ -221,14 +230,3 @@ def _as_given(result: Any, text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _text(result: Any) -> str:
-    """The result as the model would see it."""
-    if isinstance(result, str):
-        return result
-
-    try:
-        return json.dumps(result, ensure_ascii=False, default=str)
-    except (TypeError, ValueError):  # keys that are no strings, circles
-        return repr(result)

@@ -1,0 +1,210 @@
+"""Copies of values all the way down, each value once, within bounds.
+
+Knows: what must be copied so that nobody's change reaches anybody else, and what cannot be. Does not know: calls,
+layers, tools.
+
+Copied are dicts, lists, tuples and sets, and other *data* (see `is_data`). What is no data, such as a connection or a
+callback, may be alive and is shared; so is data that cannot be copied. What is in many places is copied once, and is
+the same in all of them in the copy too.
+"""
+
+import copy
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interpose.contracts.readonly import READ_ONLY, FlatDict, ReadOnlyDict, ReadOnlyList, ReadOnlySet
+
+ATOMS = frozenset({str, int, float, bool, type(None), bytes})
+"""The types of what is never copied and holds nothing."""
+_ATOM_KINDS = (str, bytes, int, float)
+_COPIES_ITSELF = ("__deepcopy__", "__dataclass_fields__", "__attrs_attrs__")
+
+DEEPEST = 200
+"""How deep arguments may nest; a JSON text of a model may not nest deeper either."""
+REPEATS_MOST = 1_000_000
+"""How many values arguments may repeat: those in a container count again in each further place that it is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """A bound that a value is beyond, in words for several and for one."""
+
+    they: str
+    it: str
+
+
+TOO_DEEP = Beyond(
+    f"hold themselves, or nest deeper than {DEEPEST} levels", f"it holds itself, or nests deeper than {DEEPEST} levels"
+)
+_MANY = f"more than {REPEATS_MOST:,} values, since the same ones are in many places"
+_TOO_MANY = Beyond(f"repeat {_MANY}", f"it repeats {_MANY}")
+
+
+class BeyondError(Exception):
+    """A value is beyond a bound."""
+
+    def __init__(self, beyond: Beyond) -> None:
+        self.beyond = beyond
+        super().__init__(beyond.it)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """What containers become. What is of one of the types `kept` stays as it is."""
+
+    of_dict: type[dict[str, Any]]
+    of_list: type[list[Any]]
+    of_set: type[set[Any]]
+    kept: frozenset[type]
+
+
+PLAIN = Kinds(dict, list, set, frozenset())
+_DICTS = frozenset({dict, ReadOnlyDict, FlatDict})
+READING = Kinds(ReadOnlyDict, ReadOnlyList, ReadOnlySet, READ_ONLY)
+
+
+def copied(value: Any) -> Any:
+    """A copy of one value: dicts, lists, tuples and sets plain and apart all the way down, and other data copied.
+
+    Of one that `beyond` tells something of it is the very value, as with all data that cannot be copied. Never raises.
+    """
+    if type(value) in ATOMS:
+        return value
+    try:
+        return Copying(PLAIN, copies_objects=True, takes_circles=True).of(value)
+    except (BeyondError, RecursionError):
+        return value
+
+
+def beyond(value: Any) -> str | None:
+    """In words what keeps a value from being copied or told, None for nothing: it nests too deep or repeats too much.
+
+    The bounds are those of arguments, but for holding itself, which may be told. Costs about what a copy does.
+    """
+    if type(value) in ATOMS:
+        return None
+    try:
+        Copying(PLAIN, copies_objects=False, takes_circles=True).of(value)
+    except BeyondError as error:
+        return error.beyond.it
+    except RecursionError:
+        return TOO_DEEP.it
+    return None
+
+
+def is_data(value: object) -> bool:
+    """Whether a value is copied: a collection, a dataclass, an attrs class, or of a type that says how it is copied.
+
+    A class says so by `__deepcopy__`, as those of pydantic do. Numbers, texts and bytes need no copy.
+    """
+    if isinstance(value, _ATOM_KINDS):
+        return False
+    return isinstance(value, Collection) or any(hasattr(type(value), name) for name in _COPIES_ITSELF)
+
+
+class Copying:
+    """One walk over a value that copies each thing once, however many places it is in. For one use.
+
+    `_known` holds, by id, each value on the way or done, its copy, and how many values are in it: None on the way.
+    Holding the values keeps their ids from being taken by others.
+    """
+
+    __slots__ = (
+        "_copies_objects",
+        "_count",
+        "_dict",
+        "_kept",
+        "_known",
+        "_list",
+        "_memo",
+        "_repeats",
+        "_set",
+        "_takes_circles",
+    )
+
+    def __init__(self, kinds: Kinds, *, copies_objects: bool, takes_circles: bool = False) -> None:
+        self._dict, self._list, self._set, self._kept = kinds.of_dict, kinds.of_list, kinds.of_set, kinds.kept
+        self._copies_objects = copies_objects
+        self._takes_circles = takes_circles
+        self._known: dict[int, tuple[Any, Any, int | None]] = {}
+        self._memo: dict[int, Any] = {}
+        self._count = 0
+        self._repeats = 0
+
+    def of_mapping(self, values: Mapping[str, Any], depth: int = 1) -> dict[str, Any]:
+        """Of a dict, or of what has its methods."""
+        made = dict.__new__(self._dict)
+        before = self._count
+        if type(values) in _DICTS and ATOMS.issuperset(map(type, values.values())):
+            dict.update(made, values)
+        else:
+            self._known[id(values)] = (values, made, None)
+            items = values.items()
+            dict.update(made, {key: item if type(item) in ATOMS else self.of(item, depth) for key, item in items})
+        self._done(values, made, before, len(made))
+        return made
+
+    def of(self, value: Any, depth: int = 0) -> Any:
+        """Of any value, `depth` containers deep."""
+        kind = type(value)
+        if kind in ATOMS or kind in self._kept:
+            return value
+        known = self._known.get(id(value))
+        if known is not None:
+            return self._again(*known)
+        if depth >= DEEPEST:
+            raise BeyondError(TOO_DEEP)
+
+        if isinstance(value, dict):
+            return self.of_mapping(value, depth + 1)
+        return self._of_list(value, depth + 1) if isinstance(value, list) else self._of_other(value, depth + 1)
+
+    def _of_list(self, values: list[Any], depth: int) -> list[Any]:
+        made = list.__new__(self._list)
+        before = self._count
+        if ATOMS.issuperset(map(type, values)):
+            list.extend(made, values)
+        else:
+            self._known[id(values)] = (values, made, None)
+            list.extend(made, [item if type(item) in ATOMS else self.of(item, depth) for item in values])
+        self._done(values, made, before, len(made))
+        return made
+
+    def _of_other(self, value: Any, depth: int) -> Any:
+        self._known[id(value)] = (value, None, None)
+        before = self._count
+        kind = type(value)
+        if kind is tuple:
+            made: Any = tuple([self.of(item, depth) for item in value])
+        elif kind is set or kind is ReadOnlySet:
+            made = set.__new__(self._set)
+            set.update(made, value)
+        else:
+            made = self._object(value)
+        self._done(value, made, before, len(value) if kind is tuple else 1)
+        return made
+
+    def _object(self, value: Any) -> Any:
+        if not self._copies_objects or not is_data(value):
+            return value
+        try:
+            return copy.deepcopy(value, self._memo)
+        except Exception:  # noqa: BLE001 - the copying is the object's own code; what it cannot copy is shared
+            self._memo = {}  # it may hold halves
+            return value
+
+    def _done(self, value: Any, made: Any, before: int, own: int) -> None:
+        self._count += own
+        self._known[id(value)] = (value, made, self._count - before)
+
+    def _again(self, _value: Any, made: Any, count: int | None) -> Any:
+        if count is None:
+            if not self._takes_circles or made is None:
+                raise BeyondError(TOO_DEEP)
+            return made
+        self._count += count
+        self._repeats += count
+        if self._repeats > REPEATS_MOST:
+            raise BeyondError(_TOO_MANY)
+        return made
