@@ -23,9 +23,9 @@ Step: TypeAlias = Literal[
 """Where in a judgement, or in a mount's work around it, a line was written."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: several are made for each request, and that would cost three times as much
 class Record:
-    """What happened, in the design's words. Empty strings mean "does not apply".
+    """What happened, in the design's words. Empty strings mean "does not apply". Nobody changes one.
 
     Attributes:
         at: seconds since the epoch (UTC).

@@ -1,7 +1,7 @@
 """A verdict as lines of the journal: one per handler that said something, then the verdict itself."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from interpose.contracts.stages import (
     TurnEnd,
     TurnStart,
 )
-from interpose.contracts.verdict import Reaction, Reminder, Verdict
+from interpose.contracts.verdict import Notice, Reaction, Reminder, Verdict
 from interpose.policy.asking import Question
 
 PAYLOAD_CHARS = 2_000
@@ -36,19 +36,21 @@ PAYLOAD_DEPTH = 20
 
 def records_of(
     point: Point, form: HookForm | None, verdict: Verdict, at: float, facts: Sequence[str] = ()
-) -> Iterator[Record]:
+) -> list[Record]:
     """The lines of one judgement, in the order in which things were said.
 
     `facts` are the metadata keys that handlers could read; the verdict's line keeps them.
     """
     line = _line_of(point, form, verdict.action, at)
-    for reaction in verdict.reactions:
-        if reaction.answer not in ("continue", "silent") or reaction.phase == "ask":
-            yield _answer_line(line, reaction)
+    lines = [
+        _answer_line(line, reaction)
+        for reaction in verdict.reactions
+        if reaction.answer not in ("continue", "silent") or reaction.phase == "ask"
+    ]
     if not isinstance(point, LlmChunk):  # there are thousands in a reply, and the answers say it all
-        yield _verdict_line(line, point, form, verdict, facts)
-    for notice in verdict.notices:
-        yield line(step="notice", handler=notice.handler, reason=notice.message, data={"key": notice.key})
+        lines.append(_verdict_line(line, point, form, verdict, facts))
+    lines += [_notice_line(line, notice) for notice in verdict.notices]
+    return lines
 
 
 def question_record(point: Point, form: HookForm | None, action: str, at: float, question: Question) -> Record:
@@ -112,18 +114,25 @@ def _answer_line(line: Callable[..., Record], reaction: Reaction) -> Record:
     )
 
 
+def _notice_line(line: Callable[..., Record], notice: Notice) -> Record:
+    return line(step="notice", handler=notice.handler, reason=notice.message, data={"key": notice.key})
+
+
 def _verdict_line(
     line: Callable[..., Record], point: Point, form: HookForm | None, verdict: Verdict, facts: Sequence[str]
 ) -> Record:
     refusal = verdict.refusal
-    known = {"facts": list(facts)} if facts else {}
+    data = _payload(point, form)
+    _add(verdict, data)
+    if facts:
+        data["facts"] = facts
     return line(
         step="verdict",
         handler=refusal.handler if refusal else "",
         outcome=verdict.outcome,
         reason=refusal.reason if refusal else "",
         duration_ms=verdict.duration_ms,
-        data=_payload(point, form) | _added(verdict) | known,
+        data=data,
     )
 
 
@@ -144,20 +153,18 @@ def _payload(point: Point, form: HookForm | None) -> dict[str, Any]:
             return {"protocol": point.protocol}
 
 
-def _added(verdict: Verdict) -> dict[str, Any]:
-    added: dict[str, Any] = {}
+def _add(verdict: Verdict, data: dict[str, Any]) -> None:
     if verdict.outcome == "patched" and verdict.body is None:
-        added["patched"] = _shortened(verdict.arguments if verdict.text is None else verdict.text)
+        data["patched"] = _shortened(verdict.arguments if verdict.text is None else verdict.text)
     if verdict.annotations:
-        added["annotations"] = [_annotation_data(annotation) for annotation in verdict.annotations]
+        data["annotations"] = [_annotation_data(annotation) for annotation in verdict.annotations]
     if verdict.reminders:
-        added["reminders"] = [_said(reminder) for reminder in verdict.reminders]
+        data["reminders"] = [_said(reminder) for reminder in verdict.reminders]
     if verdict.continuation is not None:
-        added["continuation"] = verdict.continuation
+        data["continuation"] = verdict.continuation
     choice = verdict.tool_choice
     if choice is not None:
-        added["tool_choice"] = {"mode": choice.mode, "tool_name": choice.tool_name}
-    return added
+        data["tool_choice"] = {"mode": choice.mode, "tool_name": choice.tool_name}
 
 
 def _annotation_data(annotation: Annotation) -> dict[str, Any]:
