@@ -35,6 +35,7 @@ def work_in_process(folders: Folders, project: Path) -> None:
 def work_on_the_wire(folders: Folders, project: Path) -> None:
     """A turn that is judged, and a request of an API that passes unread."""
     answers: list[Step] = [Reply(Text("hello")), RawBody(b'{"object":"list"}', "application/json")]
+    answers.append(RawBody(b'{"object":"response.compaction"}', "application/json"))
     with (
         ScriptedUpstream(answers, strict=False) as upstream,
         Runtime.open(folders) as runtime,
@@ -44,6 +45,7 @@ def work_on_the_wire(folders: Folders, project: Path) -> None:
         for path, body in (
             ("messages", {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}),
             ("embeddings", {"model": "m", "input": "go"}),
+            ("responses/compact", {"model": "m", "input": "go"}),
         ):
             url = f"{server.url}/l/{secret}/v1/{path}"
             request = Request(url, json.dumps(body).encode(), {"content-type": "application/json", "x-api-key": "k"})
@@ -80,7 +82,10 @@ def test_what_was_seen_is_told_by_mount_and_agent(tmp_path: Path, environ: dict[
         ("process", "billing-bot"): {"tool.call": 5, "tool.result": 5},
         ("wire", "claude-code"): {"turn.start": 1, "turn.end": 1},
     }
-    assert [(row["api"], row["requests"]) for row in machines["unjudged"]] == [("anthropic", 1)]
+    assert [(row["api"], row["requests"], row["why"]) for row in machines["unjudged"]] == [
+        ("anthropic", 1, "interpose does not know this path"),
+        ("responses", 1, "a model runs at /responses/compact, unjudged"),
+    ]
     assert machines["opaque"] == {"python": 2, "make": 1, "./deploy.sh": 1}
     waiting = {(row["handler"], row["hook"]) for row in machines["waiting"]}
     assert ("assessor.tool-prose-loop", "turn_end") in waiting
@@ -88,7 +93,15 @@ def test_what_was_seen_is_told_by_mount_and_agent(tmp_path: Path, environ: dict[
         ("claude-code", ["tool.call", "tool.result", "compaction"])
     ]
     assert all(hook in ("turn_end", "on_compaction") for _, hook in waiting)
-    shown = ("billing-bot", "tool.call 5", "turn.start 1", "anthropic claude-code", "never seen", "python 2, make 1")
+    shown = (
+        "billing-bot",
+        "tool.call 5",
+        "turn.start 1",
+        "anthropic claude-code",
+        "at /responses/compact",
+        "never seen",
+        "python 2, make 1",
+    )
     for part in shown:
         assert part in people
 

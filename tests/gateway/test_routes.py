@@ -2,7 +2,16 @@
 
 import pytest
 
-from interpose.gateway.routes import Headers, Route, agent_of, host_name, route_of, session_of, split_launch
+from interpose.gateway.routes import (
+    Headers,
+    Route,
+    agent_of,
+    host_name,
+    route_of,
+    run_unjudged,
+    session_of,
+    split_launch,
+)
 from interpose.gateway.upstream import joined_url, passed_on
 
 NONE = Headers(())
@@ -41,6 +50,7 @@ def test_the_launch_prefix_is_cut_off(raw_path: bytes, secret: str | None, rest:
         ("POST", "/v1/models/g:generateContent", Route("gemini", "judged", "g")),
         ("POST", "/v1beta/models/g:countTokens", Route("gemini", "counted", "g")),
         ("POST", "/v1/embeddings", Route("chat", "unknown")),
+        ("POST", "/v1/responses/compact", Route("responses", "unknown")),
         ("GET", "/v1/models", Route("chat", "plain")),
         ("GET", "/v1/models/m-1", Route("chat", "plain", "m-1")),
         ("HEAD", "/", Route("chat", "plain")),
@@ -56,6 +66,31 @@ def test_the_launch_prefix_is_cut_off(raw_path: bytes, secret: str | None, rest:
 def test_what_a_path_means(method: str, path: str, route: Route) -> None:
     """Prefixes and odd slashes do not lead past the policy."""
     assert route_of(method, path, NONE, None) == route
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/v1/responses/compact", "/responses/compact"),
+        ("/V1/Responses/Compact/", "/responses/compact"),
+        ("/v1/messages/batches", "/messages/batches"),
+        ("/v1/batches", "/batches"),
+        ("/v1/completions", "/completions"),
+        ("/v1/complete", "/complete"),
+        ("/v1/threads/t_1/runs", "/threads/…/runs"),
+        ("/v1beta/models/g:batchGenerateContent", ":batchGenerateContent"),
+        ("/v1/models/c:streamRawPredict", ":rawPredict"),
+        ("/model/c/invoke-with-response-stream", "/invoke and /converse"),
+        ("/api/chat", "/api/chat and /api/generate"),
+        ("/v1/embeddings", None),
+        ("/v1/files", None),
+    ],
+)
+def test_paths_at_which_a_model_runs_unjudged(path: str, name: str | None) -> None:
+    """They are unknown ones, and named: what a model says there nobody has judged; reading what it said runs none."""
+    assert route_of("POST", path, NONE, None).kind == "unknown"
+    assert run_unjudged("POST", path) == name
+    assert run_unjudged("GET", path) is None
 
 
 @pytest.mark.parametrize(

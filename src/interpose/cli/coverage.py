@@ -52,10 +52,11 @@ class Seen:
 
 @dataclass(slots=True)
 class Unjudged:
-    """Requests of one API that passed unread."""
+    """Requests of one API that passed unread; `why` is told to people."""
 
     api: str
     agent: str
+    why: str
     since: float
     until: float = 0.0
     requests: int = 0
@@ -86,7 +87,7 @@ class Coverage:
     """Everything that the journal tells of one workspace."""
 
     seen: dict[tuple[str, str, str], Seen] = field(default_factory=dict)
-    unjudged: dict[tuple[str, str], Unjudged] = field(default_factory=dict)
+    unjudged: dict[tuple[str, str, str], Unjudged] = field(default_factory=dict)
     blind: dict[tuple[str, str], Blind] = field(default_factory=dict)
     facts: dict[Hook, set[str]] = field(default_factory=dict)
     commands: Counter[str] = field(default_factory=Counter)
@@ -98,7 +99,8 @@ class Coverage:
                 self._take_verdict(record)
             case "not_judged_yet" | "skipped" if record.outcome in ("unjudged", "not judged yet"):
                 api = str(record.data.get("api", ""))
-                row = self.unjudged.setdefault((api, record.agent), Unjudged(api, record.agent, record.at))
+                key = (api, record.agent, record.reason)
+                row = self.unjudged.setdefault(key, Unjudged(*key, record.at))
                 row.requests += 1
                 row.until = record.at
             case "skipped" if record.outcome == "unseen":
@@ -232,7 +234,7 @@ def _show(root: str, coverage: Coverage, registrations: Sequence[Registration]) 
 
     _heading("passed unjudged")
     for row in coverage.unjudged.values():
-        _row(f"{row.api} {row.agent}".rstrip(), f"{row.requests} requests, last {_day(row.until)}")
+        _row(f"{row.api} {row.agent}".rstrip(), f"{row.requests} requests, last {_day(row.until)}: {row.why}")
     if not coverage.unjudged:
         _row("", "nothing")
     _show_blind(coverage)

@@ -23,8 +23,10 @@ from interpose.gateway.identity import identity_of, unnamed
 from interpose.gateway.judging import Judging
 from interpose.gateway.ledger import SessionLedger
 from interpose.gateway.load import Share, TooMuchAtOnce
+from interpose.gateway.paths import decoded_path
 from interpose.gateway.replying import Replying
 from interpose.gateway.rounds import Rounds
+from interpose.gateway.routes import run_unjudged
 from interpose.gateway.settings import PROVIDERS, Target
 from interpose.gateway.shaping import Shaping
 from interpose.gateway.upstream import Asked, Question, UpstreamDown, UpstreamReply, joined_url, passed_on
@@ -163,14 +165,17 @@ class Exchange:
 
     async def _may_pass(self) -> bool:
         """Journals what passes unjudged, or refuses it."""
-        kind = self.visit.route.kind
+        visit = self.visit
+        kind = visit.route.kind
         if kind == "unknown" and self.parts.settings.unjudged_paths == "refuse":
-            path = self.visit.raw_path.decode("latin-1")
+            path = visit.raw_path.decode("latin-1")
             message = f"interpose does not judge {path} and refuses what it does not judge (gateway.unjudged_paths)"
             await self._teller.fail(403, message, outcome="refused", closes=True)
             return False
         if kind == "unknown":
-            self._teller.record("skipped", outcome="unjudged", reason="interpose does not know this path")
+            run = run_unjudged(visit.method, decoded_path(visit.raw_path))
+            reason = "interpose does not know this path" if run is None else f"a model runs at {run}, unjudged"
+            self._teller.record("skipped", outcome="unjudged", reason=reason)
         return True
 
     @property

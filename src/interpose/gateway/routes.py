@@ -28,6 +28,22 @@ _JUDGED: tuple[tuple[re.Pattern[str], ApiName], ...] = (
 _COUNTS = re.compile(
     r"(/v1)?/messages/count_tokens|(/v1)?/responses/input_tokens|(/v1|/v1alpha|/v1beta)?/models/[^/:]+:countTokens"
 )
+_RUNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"/responses/compact$"), "/responses/compact"),
+    (re.compile(r"/messages/batches$"), "/messages/batches"),
+    (re.compile(r"/batches$"), "/batches"),
+    (re.compile(r"(?<!/chat)/completions$"), "/completions"),
+    (re.compile(r"/complete$"), "/complete"),
+    (re.compile(r"/threads(/[^/]+)?/runs$"), "/threads/…/runs"),
+    (re.compile(r"/interactions$"), "/interactions"),
+    (re.compile(r"/realtime(/[^/]+)?$"), "/realtime"),
+    (re.compile(r":batchgeneratecontent$"), ":batchGenerateContent"),
+    (re.compile(r":(stream)?rawpredict$"), ":rawPredict"),
+    (re.compile(r"/(invoke|converse)(-with-response-stream|-stream)?$"), "/invoke and /converse"),
+    (re.compile(r"/api/(chat|generate)$"), "/api/chat and /api/generate"),
+)
+"""Paths, in lower case, at which a model runs over what it is sent, in APIs that nobody judges; and their names."""
+
 _MODELS = re.compile(r"(/v1|/v1alpha|/v1beta)?/models(/[^/:]+)?")
 _NAMED_MODEL = re.compile(r"/models/([^:]+)(:[A-Za-z]+)?$")
 _AGENTS = (
@@ -103,6 +119,12 @@ def route_of(method: str, path: str, headers: Headers, agent: str | None) -> Rou
     return Route(_api_of(path, headers, agent), kind, _model_in(path))
 
 
+def run_unjudged(method: str, path: str) -> str | None:
+    """The name of an unknown path at which a model runs over what it is sent, as far as it is known; else None."""
+    ended = path.rstrip(" /").casefold()
+    return next((name for end, name in _RUNS if end.search(ended)), None) if method == "POST" else None
+
+
 def session_of(headers: Headers) -> str | None:
     """The session that the client names, or None."""
     if not headers.has(*SESSION_HEADERS):
@@ -142,6 +164,8 @@ def _api_of(path: str, headers: Headers, agent: str | None) -> ApiName:
     """Three APIs share some paths, such as the list of models; their headers tell them apart."""
     if headers.get(b"anthropic-version") or "/v1/messages" in path or "/v1/complete" in path:
         return "anthropic"
+    if re.search(r"/responses(/|$)", path):
+        return "responses"
     if headers.get(b"x-goog-api-key") or "/v1beta" in path or ("/models/" in path and ":" in path):
         return "gemini"
     if headers.get(b"x-api-key"):
