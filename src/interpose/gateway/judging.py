@@ -3,10 +3,9 @@
 Knows: points, verdicts, the session's ledger. Does not know: any API's shape, sockets.
 """
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import blake2b
+from hashlib import sha256
 
 from interpose.catalog.reading import canonical_name
 from interpose.contracts.effects import MetadataValue
@@ -26,7 +25,7 @@ from interpose.gateway.wording import (
     result_addition,
     withheld_prompt,
 )
-from interpose.kernel.boundary import fault_line, guarded_async
+from interpose.kernel.boundary import fault_line
 from interpose.kernel.canonical import canonical_hash
 from interpose.kernel.ids import random_id
 
@@ -50,7 +49,7 @@ class Judging:
     place: str = ""
     is_aside: bool = False
     is_anew: bool = False
-    _equals: Counter[str] = field(default_factory=Counter)
+    _equals: dict[str, int] = field(default_factory=dict)
 
     async def news(self, request: RequestView) -> tuple[TurnEdit, ToolChoice | None]:
         """Judges what is new in the request, results first; what the newest turn and the tools are told."""
@@ -94,7 +93,7 @@ class Judging:
     async def turn_end(self, text: str, stop_reason: str | None) -> str | None:
         """Judges the final answer; the nudge that carries the turn onward, or None."""
         point = TurnEnd(context=self.context, text=text, stop_reason=stop_reason)
-        key = f"turn.end {self.place} {blake2b(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+        key = f"turn.end {self.place} {sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
         verdict = await self.ledger.call_once(key, partial(self._judge, point))
         self.ledger.wait_for_turn(verdict.reminders)
         return verdict.continuation
@@ -123,8 +122,8 @@ class Judging:
             key = canonical_hash(["tool.call", self.place, call.name, call.arguments, call.problem])
         except (ValueError, TypeError, RecursionError):
             return random_id("k")
-        self._equals[key] += 1
-        return f"{key} {self._equals[key]}"
+        number = self._equals[key] = self._equals.get(key, 0) + 1
+        return f"{key} {number}"
 
     def told(self, call: ProposedCall, verdict: Verdict) -> None:
         """Journals that what the verdict says has left for the client."""
@@ -221,9 +220,10 @@ class Judging:
 
     async def _judge(self, point: Point) -> Verdict:
         """The verdict; a policy that raises, which it must not, refuses what has not happened yet."""
-        return await guarded_async(
-            lambda: self.policy.judge_async(point), failure=lambda error: self._failed(point, error)
-        )
+        try:
+            return await self.policy.judge_async(point)
+        except Exception as error:  # noqa: BLE001 - the policy; closed for a call, which has not happened yet
+            return self._failed(point, error)
 
     def _failed(self, point: Point, error: Exception) -> Verdict:
         action = random_id("a")
