@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import ProposedCall
@@ -197,3 +200,31 @@ def test_a_piece_that_is_no_text_is_a_problem() -> None:
     odd = frame({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": 5}})
 
     assert "not a text" in (run([start(0), odd, stop(0), END]).asked[0].problem or "")
+
+
+def differently(event: bytes) -> bytes:
+    """The same event with its members in another order."""
+    name, _, data = event.partition(b"\ndata: ")
+    turned = dict(reversed(json.loads(data).items()))
+    return name + b"\ndata: " + json.dumps(turned, separators=(", ", " : ")).encode() + b"\n\n"
+
+
+@given(
+    st.lists(st.text(st.sampled_from('{}"\\ab é😀\n\ud83d')), min_size=1, max_size=20),
+    st.lists(st.booleans(), min_size=20, max_size=20),
+)
+def test_a_piece_says_the_same_however_it_is_written(texts: list[str], turned: list[bool]) -> None:
+    """As the provider writes its events, or in any other form of the same: one call, and the bytes that came."""
+    plain = [start(0), *(piece(0, text) for text in texts), stop(0), END]
+    other = [
+        start(0),
+        *(differently(piece(0, text)) if turned[at] else piece(0, text) for at, text in enumerate(texts)),
+    ]
+
+    one, same = run(plain), run([*other, stop(0), END])
+
+    assert [(call.arguments, call.problem) for call in one.asked] == [
+        (call.arguments, call.problem) for call in same.asked
+    ]
+    assert one.body == b"".join(plain)
+    assert same.body == b"".join([*other, stop(0), END])

@@ -18,6 +18,9 @@ _BOM = b"\xef\xbb\xbf"
 _LINE = re.compile(rb"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _EVENT_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_PLAIN = re.compile(rb"(?:event: ?([^\r\n]*)\n)?data: ?([^\r\n]*)\n\n")
+"""How nearly all events look; the fields of all others are read line by line."""
+
 _LONGEST_END = 4
 _END = b"\n\n"
 _LONG_END = b"\n\n\n"
@@ -48,8 +51,9 @@ class SseEvent:
     @property
     def name(self) -> str:
         """The event's name; `message` when it has none, as the text says."""
-        found = b""
-        for _, _, field, value in self._lines():
+        plain = _PLAIN.fullmatch(self.raw)
+        found = (plain[1] or b"") if plain is not None else b""
+        for _, _, field, value in self._lines() if plain is None else ():
             if field == b"event":
                 found = value
         return found.decode("utf-8", "replace") or "message"
@@ -57,6 +61,9 @@ class SseEvent:
     @property
     def data(self) -> bytes | None:
         """The data lines, joined by LF; None when there is none, and then nobody is told of this event."""
+        plain = _PLAIN.fullmatch(self.raw)
+        if plain is not None:
+            return plain[2]
         values = [value for _, _, field, value in self._lines() if field == b"data"]
         return b"\n".join(values) if values else None
 
@@ -173,6 +180,10 @@ class SseReader:
 
 def split(block: bytes, *, opens: bool = False) -> list[SseEvent]:
     """The events of a piece that `SseReader.take` gave; `opens` says that the stream begins with it."""
+    if b"\r" not in block:
+        *whole, _ = block.split(_END)
+        plain = [SseEvent(raw + _END) for raw in whole]
+        return [SseEvent(plain[0].raw, opens), *plain[1:]] if plain and opens else plain
     events: list[SseEvent] = []
     start = 0
     for found in _EVENT_END.finditer(block):

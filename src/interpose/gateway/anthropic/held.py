@@ -3,15 +3,24 @@
 Knows: the events of one block. Does not know: verdicts, other blocks, the end of a reply.
 """
 
+import re
 from dataclasses import dataclass, field, replace
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.anthropic.blocks import CALL, read_call, text_in
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.bodies import object_of
-from interpose.wire.jsonbytes import write_json
+from interpose.gateway.runs import STRING
+from interpose.wire.jsonbytes import read_json, write_json
 from interpose.wire.sse import SseEvent, split
 from interpose.wire.strictjson import join_pieces
+
+_PIECE = re.compile(
+    rb"event: content_block_delta\ndata: "
+    rb'\{"type": ?"content_block_delta", ?"index": ?(0|[1-9]\d{0,8}), ?'
+    rb'"delta": ?\{"type": ?"input_json_delta", ?"partial_json": ?(' + STRING + rb") ?\} ?\}\n\n"
+)
+"""How the provider writes a piece of a call's input; all others are read as JSON."""
 
 
 @dataclass(slots=True)
@@ -25,6 +34,15 @@ class Held:
     pieces: list[str] = field(default_factory=list)
     first_delta: SseEvent | None = None
     is_odd: bool = False
+
+    def add(self, piece: Json, event: SseEvent) -> None:
+        """Keeps an event of the block, and the piece of the input in it; None where it has none."""
+        if isinstance(piece, str):
+            self.pieces.append(piece)
+            self.first_delta = self.first_delta or event
+        elif piece is not None:
+            self.is_odd = True
+        self.raw += event.raw
 
     @property
     def call_id(self) -> str:
@@ -52,6 +70,17 @@ class Held:
         if at_start and text:
             return replace(call, arguments={}, problem="the input came twice, in the start of the block and after")
         return call
+
+
+def quick_piece(event: SseEvent) -> tuple[str, Json] | None:
+    """The block that an event adds to, and its piece of the input; None for an event that looks otherwise."""
+    found = _PIECE.fullmatch(event.raw)
+    if found is None:
+        return None
+    try:
+        return found[1].decode(), read_json(found[2])
+    except ValueError:
+        return None
 
 
 def released_events(held: Held, stop: SseEvent, index: Json) -> list[bytes]:

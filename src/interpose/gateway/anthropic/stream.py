@@ -9,7 +9,14 @@ from collections.abc import Generator
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.anthropic.blocks import is_call, text_in
 from interpose.gateway.anthropic.ends import NATURAL, reason_of, spending_told, spent_in, stop_told
-from interpose.gateway.anthropic.held import Held, at_index, changed_events, refused_events, released_events
+from interpose.gateway.anthropic.held import (
+    Held,
+    at_index,
+    changed_events,
+    quick_piece,
+    refused_events,
+    released_events,
+)
 from interpose.gateway.anthropic.message import block_end, collected, text_delta, text_start
 from interpose.gateway.anthropic.places import Places
 from interpose.gateway.api import (
@@ -114,6 +121,16 @@ class AnthropicStream(EventStream):
             places.append(full.start() if full is not None else -1)
         return min((at for at in places if at >= 0), default=-1)
 
+    def _collects(self, event: SseEvent) -> bool:
+        if not self._held or self._before or self._open is not None:
+            return False
+        found = quick_piece(event)
+        held = self._held.get(found[0]) if found is not None else None
+        if found is None or held is None or len(held.raw) + len(event.raw) > HELD_BYTES_MAX:
+            return False
+        held.add(found[1], event)
+        return True
+
     def _take(self, event: SseEvent, out: Out) -> Steps:
         yield from read_in_one_way(event.data, out)
         data = object_of(event.data)
@@ -213,13 +230,7 @@ class AnthropicStream(EventStream):
     def _add(self, key: str, event: SseEvent, data: JsonObject) -> Steps:
         held = self._held[key]
         delta = data.get("delta")
-        piece = delta.get("partial_json") if isinstance(delta, dict) else None
-        if isinstance(piece, str):
-            held.pieces.append(piece)
-            held.first_delta = held.first_delta or event
-        elif piece is not None:
-            held.is_odd = True
-        held.raw += event.raw
+        held.add(delta.get("partial_json") if isinstance(delta, dict) else None, event)
         if len(held.raw) > HELD_BYTES_MAX:
             self._closed.add(key)
             yield self._dropped(key, f"it is larger than {HELD_BYTES_MAX} bytes")
