@@ -400,6 +400,31 @@ def test_a_body_that_is_here_need_not_be_waited_for() -> None:
     told(story, app)
 
 
+def test_a_piece_of_a_reply_is_taken_where_nobody_has_to_wait() -> None:
+    """Not before the head or behind the end, and not while the client reads slowly."""
+    took: list[bool] = []
+    links: list[ClientConnection] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nearby = scope["extensions"][NEARBY]
+        took.append(nearby.took(b"early"))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        took.extend(nearby.took(piece) for piece in (b"one", b"", b"two"))
+        links[0].pause_writing()
+        took.append(nearby.took(b"slow"))
+        links[0].resume_writing()
+        await send({"type": "http.response.body", "body": b""})
+        took.append(nearby.took(b"late"))
+
+    async def story(made: Story) -> None:
+        links.append(made.connection)
+        sent = await made.feed(GET)
+        assert took == [False, True, True, True, False, False]
+        assert sent.endswith(b"\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
+
+    told(story, app)
+
+
 def test_who_asks_late_is_told_as_well() -> None:
     """Where the client has gone before the application began."""
     gone: list[str] = []

@@ -112,7 +112,8 @@ class Gateway:
         headers = Headers.of(scope["headers"])
         secret, raw_path = split_launch(raw_path_of(scope.get("raw_path"), scope["path"]))
         raw_path = plain_front(raw_path)
-        outgoing = Outgoing(send)
+        nearby = scope.get("extensions", {}).get(NEARBY)
+        outgoing = Outgoing(send, nearby if getattr(send, "__self__", None) is nearby else None)
         if secret is None and raw_path in _OPEN_PATHS:
             await self._tell_health(outgoing, raw_path, headers)
             return
@@ -149,7 +150,7 @@ class Gateway:
             span=self._parts.tracing.started(route, headers, identity.session),
             names_session=session_of(headers) is not None,
         )
-        incoming = Incoming(receive, settings.body_timeout_s, scope.get("extensions", {}).get(NEARBY))
+        incoming = Incoming(receive, settings.body_timeout_s, nearby)
         self._open += 1
         self._metrics.opened(1)
         try:

@@ -34,6 +34,9 @@ class Nearby(Protocol):
     def whole_body(self) -> bytes | None:
         """The body, where all of it has come and nobody was given a part of it; None elsewhere. It is then taken."""
 
+    def took(self, data: bytes) -> bool:
+        """Sends a piece of the reply's body, where nobody has to wait for that; False elsewhere."""
+
 
 class ClientGone(Exception):  # noqa: N818 - an event, told to whoever reads the body
     """The client hung up while its body was read."""
@@ -121,8 +124,10 @@ class Incoming:
 class Outgoing:
     """A reply. Waits where the client reads slowly, so that the upstream is read no faster."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, nearby: Nearby | None = None) -> None:
+        """`nearby` is the server's extension, where `send` is the server's own and leads through nobody else."""
         self._send = send
+        self._nearby = nearby
         self.status: int | None = None
 
     async def start(self, status: int, headers: HeaderList, phrase: bytes = b"") -> None:
@@ -135,6 +140,8 @@ class Outgoing:
 
     async def write(self, data: bytes) -> None:
         """Sends a piece of the body."""
+        if self._nearby is not None and self._nearby.took(data):
+            return
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:

@@ -66,17 +66,15 @@ class Request(NamedTuple):
 class Answer:
     """What a connection was answered, once its head is there. One task reads the body, once."""
 
-    __slots__ = ("_connection", "headers", "phrase", "status")
+    __slots__ = ("_connection", "headers", "phrase", "read", "status")
 
     def __init__(self, connection: "Connection", status: int, headers: HeaderList, phrase: bytes = b"") -> None:
         self._connection = connection
         self.status = status
         self.phrase = phrase
         self.headers = headers
-
-    async def read(self) -> bytes:
+        self.read = connection.read
         """What has come of the body, once there is something; b"" at its end. Raises Fault when it breaks off."""
-        return await self._connection.read()
 
     def leave(self) -> None:
         """Ends this use of the connection. It is kept where the answer came to its end, and else closed."""
@@ -153,9 +151,9 @@ class Connection(asyncio.Protocol):
             if reading.is_whole:
                 return b""
             await self._news()
-        data = reading.take()
-        self._resume()
-        return data
+        if self._is_paused:
+            self._resume()
+        return reading.take()
 
     def leave(self) -> None:
         """As `Answer.leave` says."""
@@ -205,7 +203,6 @@ class Connection(asyncio.Protocol):
             self.close()  # nobody has asked for this
             return
         reading = self._reading
-        self._heard_at = self._watch.now()
         reading.feed(data)
         if reading.broken is not None:
             self._fail(Fault(reading.broken))
@@ -271,18 +268,15 @@ class Connection(asyncio.Protocol):
         words = f"the connection broke off: {exc.strerror or exc}" if isinstance(exc, OSError) else NO_ANSWER
         return Fault(words, may_repeat=self._served > 0 and _may_be_served_twice(self._request))
 
-    async def _news(self) -> None:
-        """Waits until something comes. Raises what was found to be wrong."""
+    def _news(self) -> "asyncio.Future[None]":
+        """Done when something comes; the upstream's silence begins now. Raises what was found to be wrong."""
         if self._fault is not None:
             raise self._fault
         if not self.is_open:
             raise Fault(NOT_WHOLE)
+        self._heard_at = self._loop.time()
         self._waiter = self._loop.create_future()
-        self._heard_at = self._watch.now()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def _resume(self) -> None:
         if self._is_paused:
@@ -295,7 +289,7 @@ class Connection(asyncio.Protocol):
         request = self._request
         if request is None:
             due = self._heard_at + self._idle_s
-        elif self._waiter is None or self._awaits_source:
+        elif self._waiter is None or self._waiter.done() or self._awaits_source:
             due = now + request.read_timeout_s  # it is not the upstream that is waited for
         else:
             due = self._heard_at + request.read_timeout_s

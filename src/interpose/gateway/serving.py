@@ -92,6 +92,13 @@ class Serving:
         body: bytes = self._piece()["body"]
         return body
 
+    def took(self, data: bytes) -> bool:
+        """Sends a piece of the reply's body; False where `send` has to wait, or to say what is wrong."""
+        if self._link.is_full or self.is_gone or self.is_over or not self.is_started:
+            return False
+        self._write(data, is_last=False)
+        return True
+
     def come(self, data: bytes) -> None:
         """A piece of the body has come."""
         self._pieces.append(data)
@@ -189,9 +196,10 @@ class Serving:
 
     def _write(self, data: bytes, *, is_last: bool) -> None:
         framed = self._framed(data, is_last=is_last) if self._has_body else b""
-        if self._head or framed:
-            self._link.write(self._head + framed)
-            self._head = b""
+        if self._head:
+            framed, self._head = self._head + framed, b""
+        if framed:
+            self._link.write(framed)
         if is_last:
             self.is_over = True
             self._wake()
