@@ -64,6 +64,17 @@ def still_serves(house: House) -> bool:
         POST + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"POST  /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /v1/messages  HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST\t/v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /v1/messages\tHTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /v1/messages\x0bHTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /v1/messages HTTP/1.1 \r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
+        b" POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
+        b"ANNOUNCE /v1/messages RTSP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1 evil\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1/x\r\nContent-Length: 2\r\n\r\n{}",
+        POST + b"Content-Length: " + b"0" * 5_000 + b"2\r\n\r\n{}",
         b"CONNECT api.anthropic.com:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
     ],
 )
@@ -78,6 +89,52 @@ def test_what_two_readers_may_read_differently_is_refused(request_bytes: bytes) 
     assert answer.count(b"HTTP/1.1") == 1
     assert b'"message"' in answer
     assert asked == []
+
+
+@pytest.mark.parametrize("spaced", [b"GET  /healthz HTTP/1.1", b"GET /healthz  HTTP/1.1"])
+def test_a_first_line_with_more_spaces_is_told_so(spaced: bytes) -> None:
+    """Also where it comes in one read with the request before it."""
+    with House([]) as house:
+        answer = house.wire(spaced + b"\r\nHost: 127.0.0.1\r\n\r\n")
+        behind = house.wire(GET + b"\r\n" + spaced + b"\r\nHost: 127.0.0.1\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"with one space between them" in answer
+    assert [line[9:12] for line in behind.split(b"\n") if line.startswith(b"HTTP/1.1")] == [b"200"]
+    assert b"with one space between them" in behind
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Transfer-Encoding: chunked\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
+    ],
+)
+@pytest.mark.parametrize("path", [b"/v1/messages", b"/v1/chat/completions"])
+def test_a_chunk_that_will_be_too_large_is_refused_at_once(path: bytes, head: bytes) -> None:
+    """Nobody waits for what it says that it will send, and what it said before is forgotten."""
+    start = b"POST " + path + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    with House([], body_bytes=1_000) as house:
+        address = urlsplit(house.url)
+        with socket.create_connection((str(address.hostname), address.port), timeout=10) as connection:
+            connection.sendall(start + head + b"3e7\r\n")
+            connection.sendall(b"x" * 10 if b"{}" in head else b"x" * 999 + b"\r\n40000000\r\n")
+            answer = b""
+            while b"\r\n\r\n" not in answer or b" 100 " in answer[:20]:
+                answer = answer.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n") + connection.recv(65536)
+        assert still_serves(house)
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+def test_white_space_behind_a_length_is_none_of_it() -> None:
+    """What is declared too large is refused before it comes."""
+    with House([], body_bytes=1_000) as house:
+        answer = house.wire(POST + b"Content-Length: 1001 \t\r\nConnection: close\r\n\r\n", timeout_s=5)
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
 
 
 def test_garbage_behind_a_request_does_not_corrupt_its_reply() -> None:

@@ -28,6 +28,9 @@ PHRASE = "interpose.phrase"
 class Nearby(Protocol):
     """One request, as its server knows it."""
 
+    announced: int
+    """How long the chunks of its body are together that have begun, also before they have come."""
+
     def tell_gone(self, on_gone: Callable[[], None]) -> None:
         """Calls `on_gone` when the client hangs up before its reply is whole."""
 
@@ -74,7 +77,9 @@ class Incoming:
                 yield piece
 
     async def whole(self, limit: int, take: Callable[[int], None] | None = None) -> bytes | None:
-        """The body, or None as soon as it is longer than `limit` bytes. Raises ClientGone and BodyTooSlow.
+        """The body, or None as soon as it is, or says that it will be, longer than `limit` bytes.
+
+        Raises ClientGone and BodyTooSlow.
 
         `take` is told of each piece's size before it is kept; what it raises is raised.
         """
@@ -91,7 +96,7 @@ class Incoming:
                 while not self._is_read.is_set():
                     piece = await self._next()
                     size += len(piece)
-                    if size > limit:
+                    if size > limit or (self.nearby is not None and self.nearby.announced > limit):
                         return None
                     if take is not None:
                         take(len(piece))

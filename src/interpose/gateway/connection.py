@@ -12,6 +12,7 @@ from typing import cast
 import httptools
 
 from interpose.gateway.asgi import HeaderList, Scope
+from interpose.gateway.framing import Framing
 from interpose.gateway.heads import (
     Head,
     Limits,
@@ -27,7 +28,7 @@ from interpose.gateway.heads import (
 )
 from interpose.gateway.paths import decoded_path
 from interpose.gateway.service import Others, Service
-from interpose.gateway.serving import CONTINUE, Serving
+from interpose.gateway.serving import CONTINUE, Serving, base_scope
 from interpose.gateway.watch import Watch
 from interpose.kernel.boundary import fault_line
 
@@ -62,6 +63,7 @@ class ClientConnection(asyncio.Protocol):
         self._initial = initial
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
+        self._framing = Framing()
         self._transport: asyncio.Transport | None = None
         self._base: Scope = {}
         self._target = b""
@@ -70,7 +72,7 @@ class ClientConnection(asyncio.Protocol):
         self._is_fresh = True
         self._in_head = False
         self._awaits_head = False
-        self._expects = False
+        self._expects = self._is_chunked = False
         self._fed_bytes = self._first_bytes = self._quiet_bytes = 0
         self._left_over_bytes = 0
         self._is_deaf = False
@@ -98,7 +100,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.abort()
             return
         self._service.connections.add(self)
-        self._base = _base_scope(self._transport)
+        self._base = base_scope(self._transport)
         self._wait_until(self._watch.now() + self._limits.idle_s)
         if self._initial:
             initial, self._initial = self._initial, b""
@@ -131,6 +133,7 @@ class ClientConnection(asyncio.Protocol):
         self._quiet_bytes += self._fed_bytes
         if self._service.others is not None:
             self._keep(data)
+        self._framing.read(data, is_inside=self._in_head or self._incoming is not None)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -144,6 +147,7 @@ class ClientConnection(asyncio.Protocol):
                 return
             self._refuse(self._refusal or malformed(self._target, self._headers, str(error)))
             return
+        self._framing.fed()
         is_inside = self._in_head or (self._incoming is not None and not self._incoming.has_come)
         if is_inside and self._quiet_bytes > self._limits.header_bytes:
             self._refuse(too_large(self._limits, self._target, self._headers))
@@ -180,7 +184,8 @@ class ClientConnection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Called by the parser: a request begins."""
         self._in_head = True
-        self._expects = False
+        self._expects = self._is_chunked = False
+        self._framing.begin()
         self._first_bytes = self._fed_bytes
         self._quiet_bytes = 0
         self._target = b""
@@ -195,25 +200,27 @@ class ClientConnection(asyncio.Protocol):
         """Called by the parser: a field of the head; those of a trailer are dropped."""
         if not self._in_head:
             return
-        name = name.lower()
+        name, value = name.lower(), value.rstrip(b" \t")  # white space around a value is none of it
         self._headers.append((name, value))
         if name == b"expect":
-            self._expects = value.strip().lower() == b"100-continue"
+            self._expects = value.lower() == b"100-continue"
+        elif name == b"transfer-encoding":
+            self._is_chunked = True
 
     def on_headers_complete(self) -> None:
         """Called by the parser: a request's head is whole, and what could be read in two ways is refused."""
         self._in_head = self._is_fresh = self._awaits_head = False
         self._due = math.inf
         parser = self._parser
+        line = parser.get_method(), self._target, parser.get_http_version()
         head = Head(
-            method=parser.get_method(),
-            target=self._target,
-            version=parser.get_http_version(),
+            *line,
             headers=self._headers,
             keeps_alive=parser.should_keep_alive(),
             upgrades=parser.should_upgrade(),
             expects=self._expects,
             most_bytes=self._first_bytes + self._quiet_bytes,
+            has_plain_line=self._framing.has_plain_line(*line, is_chunked=self._is_chunked),
         )
         self._refusal = refused(head, self._limits)
         if self._refusal is not None:
@@ -230,6 +237,12 @@ class ClientConnection(asyncio.Protocol):
             return
         self._waiting.append(serving)
         self._pause()
+
+    def on_chunk_header(self) -> None:
+        """Called by the parser: a chunk of a body begins, and the application may know how long it will be."""
+        size = self._framing.chunk()
+        if self._incoming is not None and size:
+            self._incoming.announce(size)
 
     def on_body(self, body: bytes) -> None:
         """Called by the parser."""
@@ -468,19 +481,3 @@ class ClientConnection(asyncio.Protocol):
             self._refuse(too_slow(self._limits, self._target, self._headers))
             return
         self._close()
-
-
-def _base_scope(transport: asyncio.Transport) -> Scope:
-    """What all requests of a connection have in common."""
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "scheme": "http",
-        "root_path": "",
-        "server": _address(transport.get_extra_info("sockname")),
-        "client": _address(transport.get_extra_info("peername")),
-    }
-
-
-def _address(found: object) -> tuple[str, int] | None:
-    return (str(found[0]), int(found[1])) if isinstance(found, tuple) and len(found) >= 2 else None

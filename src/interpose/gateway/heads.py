@@ -4,6 +4,7 @@ Knows: the limits of a connection, what two servers may read differently, whose 
 Does not know: sockets, what is served.
 """
 
+import re
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Literal, NamedTuple, TypeAlias
@@ -25,7 +26,16 @@ _VERSIONS = ("1.0", "1.1")
 
 _REFUSED_METHODS = (b"CONNECT", b"TRACE")
 
+_AUTHORITY = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f:/?#@,\\\"<>\[\]]*)(?::[0-9]*)?")
+"""What a Host header names: a host, and perhaps a port (RFC 9110, section 7.2)."""
+
+_LENGTH_DIGITS_MAX = 20
+_TELLING = frozenset({b"host", b"transfer-encoding", b"content-length", b"upgrade"})
+
 _FAULTS = {
+    "Expected space after method": "its first line is not METHOD PATH VERSION, with one space between them",
+    "Invalid characters in url": "its first line is not METHOD PATH VERSION, with one space between them",
+    "Expected HTTP/, RTSP/ or ICE/": "its first line is not METHOD PATH VERSION, with one space between them",
     "Duplicate Content-Length": "it has two lengths",
     "Transfer-Encoding can't be present with Content-Length": "it has a length and chunks",
     "Content-Length can't be present with Transfer-Encoding": "it has a length and chunks",
@@ -71,7 +81,10 @@ class Refusal:
 
 
 class Head(NamedTuple):
-    """A request's head as it was parsed; names of headers in lower case. `most_bytes` is what it came with, or more."""
+    """A request's head as it was parsed; names of headers in lower case. `most_bytes` is what it came with, or more.
+
+    `has_plain_line` says that one space stands between the parts of its first line, and nothing else.
+    """
 
     method: bytes
     target: bytes
@@ -81,6 +94,7 @@ class Head(NamedTuple):
     upgrades: bool
     expects: bool
     most_bytes: int
+    has_plain_line: bool = True
 
 
 def refused(head: Head, limits: Limits) -> Refusal | None:
@@ -159,29 +173,34 @@ def _size(head: Head) -> int:
 
 
 def _problem(head: Head) -> str | None:
-    encodings: list[bytes] = []
-    upgrades: list[bytes] = []
-    hosts = 0
+    found: dict[bytes, list[bytes]] = {}
     for name, value in head.headers:
-        if name == b"host":
-            hosts += 1
-        elif name == b"transfer-encoding":
-            encodings.append(value.strip().lower())
-        elif name == b"upgrade":
-            upgrades.append(value.strip().lower())
+        if name in _TELLING:
+            found.setdefault(name, []).append(value.lower())
+    encodings = found.get(b"transfer-encoding")
     if head.version not in _VERSIONS:
         return f"this request is HTTP/{head.version}; HTTP/1.1 is spoken here"
-    if encodings and (encodings != [b"chunked"] or head.version != "1.1"):
+    if not head.has_plain_line:
+        return "the first line of this request is not its method, its path and its version, with one space between them"
+    if encodings is not None and (encodings != [b"chunked"] or head.version != "1.1"):
         return "the transfer-encoding of this request is not plain chunked"
-    if hosts > 1 or (hosts == 0 and head.version == "1.1"):
-        return f"this request has {hosts} Host headers; one is needed"
+    if any(len(length) > _LENGTH_DIGITS_MAX for length in found.get(b"content-length", ())):
+        return "the Content-Length of this request has more digits than any length"
+    if head.upgrades and found.get(b"upgrade") != [b"websocket"]:
+        way_out = "send it as plain HTTP/1.1, without the Upgrade header"
+        return f"interpose does not change to another protocol in the middle of a connection; {way_out}"
+    return _problem_of_place(head, found.get(b"host", []))
+
+
+def _problem_of_place(head: Head, hosts: list[bytes]) -> str | None:
+    if len(hosts) > 1 or (not hosts and head.version == "1.1"):
+        return f"this request has {len(hosts)} Host headers; one is needed"
+    if hosts and _AUTHORITY.fullmatch(hosts[0]) is None:
+        return "the Host header of this request is not the name of one host"
     if not head.target.startswith((b"/", b"http://", b"https://")):
         return "this request asks for no path"
     if not head.target.startswith(b"/") and not _is_host(head):
         return "the address that this request asks for names another host than its Host header"
-    if head.upgrades and upgrades != [b"websocket"]:
-        way_out = "send it as plain HTTP/1.1, without the Upgrade header"
-        return f"interpose does not change to another protocol in the middle of a connection; {way_out}"
     return None
 
 

@@ -37,6 +37,18 @@ class Link(Protocol):
         """The application ended without a whole reply, by `error` or by itself."""
 
 
+def base_scope(transport: asyncio.BaseTransport) -> Scope:
+    """What the scopes of all requests of a connection have in common."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "scheme": "http",
+        "root_path": "",
+        "server": _address(transport.get_extra_info("sockname")),
+        "client": _address(transport.get_extra_info("peername")),
+    }
+
+
 class Serving:
     """One request and its reply. Belongs to the loop of its connection."""
 
@@ -60,6 +72,9 @@ class Serving:
         self.keeps_alive = head.keeps_alive and not self.is_old and not head.upgrades
         self.unread = 0
         """How many bytes of the body wait for the application."""
+        self.announced = 0
+        """How long the chunks are together that have begun; 0 where the body does not come in chunks."""
+        self._has_news = False
         self.has_come = False
         """Whether all of the body has come."""
         self.is_started = False
@@ -105,6 +120,12 @@ class Serving:
         self.unread += len(data)
         self._wake()
 
+    def announce(self, size: int) -> None:
+        """A chunk of the body begins, and will be of this size."""
+        self.announced += size
+        self._has_news = True
+        self._wake()
+
     def end(self) -> None:
         """The body is whole."""
         self.has_come = True
@@ -120,14 +141,14 @@ class Serving:
             self._on_gone()
 
     async def receive(self) -> Message:
-        """As ASGI says; the whole body at once where it has come."""
+        """As ASGI says; the whole body at once where it has come, and nothing of it where a chunk only begins."""
         if self._expects and not self._pieces and not self.has_come and not self.is_started and not self.is_gone:
             self._expects = False
             self._link.write(CONTINUE)
         while True:
             if self.is_gone or self.is_over:
                 return {"type": _GONE_MESSAGE}
-            if self._pieces or (self.has_come and not self._is_told):
+            if self._pieces or self._has_news or (self.has_come and not self._is_told):
                 return self._piece()
             waiter = self._loop.create_future()
             self._waiting.append(waiter)
@@ -154,7 +175,7 @@ class Serving:
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         self.unread = 0
-        self._expects = False
+        self._expects = self._has_news = False
         self._was_read = True
         self._is_told = self.has_come
         self._link.taken()
@@ -219,3 +240,7 @@ class Serving:
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _address(found: object) -> tuple[str, int] | None:
+    return (str(found[0]), int(found[1])) if isinstance(found, tuple) and len(found) >= 2 else None
