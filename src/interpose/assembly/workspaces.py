@@ -2,8 +2,10 @@
 
 import threading
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from interpose.assembly.folders import PROJECT_FOLDER, Folders
 from interpose.assembly.handlers import Shapes, project_fault
@@ -123,10 +125,10 @@ class WorkspacePolicy:
         self._follow()
         return self._policy.judge(point)
 
-    async def judge_async(self, point: Point) -> Verdict:
+    def judge_async(self, point: Point) -> Coroutine[Any, Any, Verdict]:
         """As the port says."""
         self._follow()
-        return await self._policy.judge_async(point)
+        return self._policy.judge_async(point)
 
     def wants(self, stage: Stage) -> bool:
         """As the port says."""

@@ -72,8 +72,7 @@ class Reaction(NamedTuple):
     changes: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The fold of all answers, ready to be rendered by a mount.
 
     Attributes:

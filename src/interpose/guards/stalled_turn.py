@@ -122,13 +122,16 @@ def announces_action(text: str) -> bool:
     """Whether the last sentence of `text` says that the writer is about to act. Pure; any thread may call it."""
     line = last_line(text)
     sentence = last_sentence(line)
-    if not sentence or is_question(sentence) or "let me know" in sentence.lower():
+    lowered = sentence.lower()
+    may_intend = any(map(lowered.__contains__, _HINTS))
+    if not may_intend and not sentence.endswith(":"):
+        return False
+    if is_question(sentence) or "let me know" in lowered:
         return False
     if _FINISHED.match(sentence) or _FINISHED.match(opened(line)):
         return False
 
-    lowered = sentence.lower()
-    intent = _INTENT.search(sentence) if any(map(lowered.__contains__, _HINTS)) else None
+    intent = _INTENT.search(sentence) if may_intend else None
     if intent is None:
         return sentence.endswith(":") and _CONCRETE.search(sentence) is not None
     if _is_left_to_the_person(sentence, sentence[: intent.start()]):

@@ -135,7 +135,7 @@ class PolicyMiddleware(ToolMiddleware):
         verdict = yield from self._judged(changed)
         if verdict.arguments is not None:
             refusal = _changed_twice(late.ran, changed, verdict.arguments)
-            verdict = replace(verdict, outcome="refused", arguments=None, refusal=refusal)
+            verdict = verdict._replace(outcome="refused", arguments=None, refusal=refusal)
         if verdict.refusal is not None:
             return Withheld(self._refused(changed, verdict))
         late.accept(changed, verdict)
