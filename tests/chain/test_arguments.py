@@ -2,9 +2,11 @@
 
 import asyncio
 import copy
+import functools
 import io
 import json
 import pickle
+import random
 import threading
 from collections import ChainMap, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from interpose.chain.chain import Chain
 from interpose.contracts.arguments import owned, read_only
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.tools import Arguments, CallNext, Flow, FlowMiddleware, ToolMiddleware
+from interpose.kernel.boundary import guarded
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
@@ -399,3 +402,71 @@ def test_arguments_that_come_back_as_the_result_are_plain() -> None:
 
 async def _never(tool_name: str, arguments: dict[str, Any]) -> None:
     pytest.fail("ran")
+
+
+class Shuffling(FlowMiddleware):
+    """Leaves the changing to others."""
+
+    def __init__(self, change: Callable[[Any], Any]) -> None:
+        self.change = change
+
+    def flow(self, tool_name: str, arguments: Arguments) -> Flow:
+        """Wrong."""
+        self.change(arguments)
+        return (yield tool_name, arguments)
+
+
+class Direct(FlowMiddleware):
+    """Gets its flow from another class."""
+
+    def flow(self, tool_name: str, arguments: Any) -> Flow:
+        """Wrong."""
+        random.shuffle(arguments["v"])
+        return (yield tool_name, arguments)
+
+
+class Descended(Direct):
+    """Has the flow of another class."""
+
+
+def failing(error: Exception) -> Any:
+    """As it is."""
+    raise error
+
+
+def map_over(change: Callable[[Any], Any], given: dict[str, Any]) -> None:
+    """Changes each."""
+    list(map(change, given.values()))
+
+
+@pytest.mark.parametrize(
+    ("middleware", "who"),
+    [
+        (Descended(), "Descended.flow"),
+        (Shuffling(lambda given: guarded(given["v"].clear, failure=failing)), "<lambda>"),
+        (Shuffling(functools.partial(map_over, random.shuffle)), "map_over"),
+        (Shuffling(lambda given: given["v"].sort()), "<lambda>"),
+    ],
+)
+def test_who_changes_in_place_is_one_of_the_callers(middleware: ToolMiddleware, who: str) -> None:
+    """The function or the middleware that is not ours, also where ours or the standard library's makes the change."""
+    chain = Chain([ToolMiddleware(), middleware])
+    change = {"v": [1, 2, 3]}
+    with pytest.raises(MisuseError, match=rf"read-only, and ({who}) changes a list in place") as caught:
+        chain.call("t", change, lambda name, own: None)
+    assert "guarded" not in str(caught.value)
+    assert "shuffle" not in str(caught.value)
+
+
+def test_a_hook_that_is_no_code_of_its_own_is_named_by_its_class() -> None:
+    """Nothing but our code and a builtin stands between the list and the change."""
+
+    class Clearing(ToolMiddleware):
+        """Calls a mutator by ours."""
+
+        def on_execute_tool(self, tool_name: str, arguments: Any, call_next: CallNext) -> Any:
+            """Wrong."""
+            return guarded(arguments.clear, failure=failing)
+
+    with pytest.raises(MisuseError, match=r"read-only, and Clearing\.on_execute_tool changes a dict in place"):
+        Chain([Clearing()]).call("t", {"x": 1}, lambda name, own: None)

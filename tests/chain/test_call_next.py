@@ -254,8 +254,8 @@ def test_the_innermost_layer_of_an_awaited_call() -> None:
         assert innermost(caught.value) == expected
 
 
-def test_a_stop_iteration_of_the_tool_reaches_the_last_layer_as_it_is() -> None:
-    """Which may make a result of it; unhandled it comes out as an error that blames the tool."""
+def test_a_stop_iteration_of_the_tool_reaches_the_last_layer_as_an_error_that_names_it() -> None:
+    """Which may make a result of it; it is the same error unhandled."""
 
     def stopping(tool_name: str, arguments: dict[str, Any]) -> Any:
         raise StopIteration(3)
@@ -263,11 +263,11 @@ def test_a_stop_iteration_of_the_tool_reaches_the_last_layer_as_it_is() -> None:
     def catching(tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
         try:
             return call_next(tool_name, arguments)
-        except StopIteration as stop:
-            return stop.value
+        except RuntimeError as error:
+            return getattr(error.__cause__, "value", None)
 
     assert Chain([First(), Doing(catching)]).call("t", {}, stopping) == 3
-    with pytest.raises(RuntimeError, match=r"^the tool raised StopIteration\(3\)"):
+    with pytest.raises(RuntimeError, match=r"^the tool 't' raised StopIteration\(3\)"):
         Chain([First(), Last()]).call("t", {}, stopping)
 
 

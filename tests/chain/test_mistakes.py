@@ -1,6 +1,8 @@
 """What a middleware does wrong, and that it is the one who is named."""
 
 import asyncio
+import contextlib
+import functools
 from typing import Any
 
 import pytest
@@ -344,3 +346,176 @@ def test_a_call_that_nobody_awaits_is_named(kept: bool) -> None:
         asyncio.run(Chain([Passing(), Dropping()], serves="async").call_async("t", {}, done_async))
     for coming in begun:
         coming.close()
+
+
+def timed(hook: Any) -> Any:
+    """A decorator as most are."""
+
+    @functools.wraps(hook)
+    def around(*given: Any) -> Any:
+        return hook(*given)
+
+    return around
+
+
+def silent(hook: Any) -> Any:
+    """A decorator that does not say what it decorates."""
+
+    def around(self: Any, *given: Any) -> Any:
+        return hook(self, *given)
+
+    return around
+
+
+@pytest.mark.parametrize("decorated", [timed, contextlib.contextmanager, lambda hook: timed(timed(hook))])
+@pytest.mark.parametrize("hook", ["on_execute_tool", "on_execute_tool_async", "on_list_tools"])
+def test_a_yield_behind_a_decorator_is_refused_when_added(decorated: Any, hook: str) -> None:
+    """As one without."""
+    method = {"on_list_tools": YieldingTools.on_list_tools}.get(hook, Yielding.on_execute_tool)
+    wrong = type("Wrong", (ToolMiddleware,), {hook: decorated(method)})()
+    with pytest.raises(TypeError, match=rf"^Wrong\.{hook} has a yield and would never run: write it as `flow`"):
+        Chain([wrong])
+
+
+def test_a_yield_that_a_decorator_hides_fails_the_call_by_name() -> None:
+    """In sync and async calls; the tool has not run. The tool's own generator is its result."""
+
+    class Hidden(ToolMiddleware):
+        """Nobody can see the yield."""
+
+        on_execute_tool: Any = silent(Yielding.on_execute_tool)
+
+    class HiddenAsync(ToolMiddleware):
+        """Nor here."""
+
+        on_execute_tool_async: Any = silent(YieldingAsync.on_execute_tool_async)
+
+    def numbers(tool_name: str, arguments: dict[str, Any]) -> Any:
+        """Yields."""
+        yield 1
+
+    with pytest.raises(MisuseError, match=r"^Yielding\.on_execute_tool has a yield and would never run: write it as"):
+        Chain([Passing(), Hidden()]).call("t", {}, done)
+    with pytest.raises(MisuseError, match=r"^Yielding\.on_execute_tool has a yield and would never run: write it as"):
+        asyncio.run(Chain([Passing(), Hidden()]).call_async("t", {}, done_async))
+    with pytest.raises(
+        MisuseError, match=r"^HiddenAsync\.on_execute_tool_async gave nothing to await: it is an `async"
+    ):
+        asyncio.run(Chain([Passing(), HiddenAsync()], serves="async").call_async("t", {}, done_async))
+    assert list(Chain([Passing()]).call("t", {}, numbers)) == [1]
+
+
+def test_a_call_that_was_not_begun_for_want_of_time_is_not_forgotten() -> None:
+    """A time limit of nothing, a task cancelled at once, a closed coroutine: the middleware's answer is the result."""
+
+    class Hasty(ToolMiddleware):
+        """Gives up before it began."""
+
+        def __init__(self, give_up: Any) -> None:
+            self.give_up = give_up
+
+        async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+            """Its own answer."""
+            await self.give_up(call_next(tool_name, arguments))
+            return "given up"
+
+    async def at_once(coming: Any) -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(coming, 0)
+
+    async def cancelled(coming: Any) -> None:
+        asyncio.ensure_future(coming).cancel()
+
+    async def closed(coming: Any) -> None:
+        coming.close()
+
+    for give_up in (at_once, cancelled, closed):
+        chain = Chain([Passing(), Hasty(give_up)], serves="async")
+        assert asyncio.run(chain.call_async("t", {}, done_async)) == "given up"
+
+
+def test_a_task_that_nobody_awaits_is_a_forgotten_call() -> None:
+    """It had not begun when the middleware had returned, and so it will not run."""
+
+    class Starting(ToolMiddleware):
+        """Forgets an await."""
+
+        async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+            """Wrong."""
+            begun.append(asyncio.ensure_future(call_next(tool_name, arguments)))
+            return "done"
+
+    async def work() -> None:
+        with pytest.raises(MisuseError, match=r"^Starting used its call_next without an await, and nothing ran"):
+            await Chain([Passing(), Starting()], serves="async").call_async("t", {}, done_async)
+        with pytest.raises(MisuseError, match=r"^Starting used its call_next after it had returned"):
+            await begun[0]
+
+    begun: list[asyncio.Future[Any]] = []
+    asyncio.run(work())
+
+
+class StoppingFlow(FlowMiddleware):
+    """Raises what ends generators."""
+
+    def flow(self, tool_name: str, arguments: Arguments) -> Flow:
+        """Wrong."""
+        yield tool_name, arguments
+        raise StopIteration("over")
+
+
+class StoppingAsync(ToolMiddleware):
+    """Raises what no coroutine lets through."""
+
+    async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+        """Wrong."""
+        raise StopIteration("over")
+
+
+@pytest.mark.parametrize("around", [[], [Passing()], [Passing(), ToolMiddleware()]])
+@pytest.mark.parametrize("wrong", [Stopping(), StoppingFlow(), StoppingAsync()])
+def test_a_stop_iteration_says_the_same_however_a_middleware_is_written(
+    wrong: ToolMiddleware, around: list[ToolMiddleware]
+) -> None:
+    """Method or flow, sync or async, in a thread or on the loop; the StopIteration is the cause."""
+    said = rf"^{type(wrong).__name__} raised StopIteration\('over'\)$"
+    chain = Chain([*around, wrong, ToolMiddleware()], serves="async")
+    with pytest.raises(RuntimeError, match=said) as caught:
+        asyncio.run(chain.call_async("t", {}, done_async))
+    assert isinstance(caught.value.__cause__, StopIteration)
+    if not isinstance(wrong, StoppingAsync):
+        with pytest.raises(RuntimeError, match=said) as caught:
+            Chain([*around, wrong, ToolMiddleware()]).call("t", {}, done)
+        assert isinstance(caught.value.__cause__, StopIteration)
+
+
+@pytest.mark.parametrize("around", [[], [Passing()], [Passing(), ToolMiddleware()]])
+def test_a_stop_iteration_of_a_tool_says_the_same_wherever_it_runs(around: list[ToolMiddleware]) -> None:
+    """Sync and async, with and without layers."""
+
+    async def stopping_async(tool_name: str, arguments: dict[str, Any]) -> Any:
+        raise StopIteration("over")
+
+    def stopping(tool_name: str, arguments: dict[str, Any]) -> Any:
+        raise StopIteration("over")
+
+    chain = Chain(around)
+    for tool in (stopping, stopping_async):
+        with pytest.raises(RuntimeError, match=r"^the tool 't' raised StopIteration\('over'\)$"):
+            asyncio.run(chain.call_async("t", {}, tool))
+    with pytest.raises(RuntimeError, match=r"^the tool 't' raised StopIteration\('over'\)$"):
+        chain.call("t", {}, stopping)
+
+
+def test_a_stop_iteration_at_the_list_of_tools_names_the_middleware() -> None:
+    """As at a call."""
+
+    class Ending(ToolMiddleware):
+        """Has no tool to give."""
+
+        def on_list_tools(self, call_next: ListTools) -> Any:
+            """Raises."""
+            return next(iter(()))
+
+    with pytest.raises(RuntimeError, match=r"^Ending\.on_list_tools raised StopIteration\(\)"):
+        Chain([Ending()]).list_tools(list)

@@ -47,6 +47,41 @@ def test_a_tool_that_raises_stop_iteration_has_failed(process: Process, around: 
     assert response.call_detail == "Tool 'echo' failed: RuntimeError: the tool 'echo' raised StopIteration()"
 
 
+@pytest.mark.parametrize("around", [[], [Tracing(), Tracing()]])
+def test_an_async_tool_that_raises_stop_iteration_says_the_same(around: list[ToolMiddleware]) -> None:
+    """As a sync one, and the tool is the one who failed."""
+
+    class Stopping(Leaf):
+        async def execute_tool_async(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+            return stopping(tool_name, arguments)
+
+    response = processed_async(Stopping(middleware=around))
+    assert response.call_detail == "Tool 'echo' failed: RuntimeError: the tool 'echo' raised StopIteration()"
+    with pytest.raises(RuntimeError, match=r"^the tool 'echo' raised StopIteration\(\)$") as caught:
+        asyncio.run(Stopping(middleware=around).invoke_tool_async("echo", {}))
+    assert not hasattr(caught.value, "__notes__")
+
+
+@both
+def test_an_observer_that_raises_stop_iteration_is_named(process: Process) -> None:
+    """Its note outlives the generator that it ended."""
+    hooks = HooksMiddleware(pre=[lambda name, arguments: next(iter(()))], on_hook_error="raise")
+    detail = str(process(Leaf(middleware=[Tracing(), hooks])).call_detail)
+    assert "HooksMiddleware failed: RuntimeError: HooksMiddleware raised StopIteration()" in detail
+    assert "raised by the pre hook" in detail
+
+
+@both
+def test_a_driver_whose_list_of_tools_raises_stop_iteration_is_named(process: Process) -> None:
+    """By its class."""
+
+    class Ending(Leaf):
+        def list_tools(self) -> Any:
+            return [next(iter(()))]
+
+    assert "Ending.list_tools raised StopIteration()" in str(process(Ending()).call_detail)
+
+
 def test_a_bare_driver_that_raises_stop_iteration_does_not_hang() -> None:
     """Also without a list around it."""
 

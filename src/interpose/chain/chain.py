@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from interpose.chain.layers import HookAsync, Layers, compiled, in_thread, run, run_async
+from interpose.chain.layers import HookAsync, Layers, compiled, in_thread, run, run_async, yielding
 from interpose.chain.order import Entry, Order, OrderProblem, resolve
 from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.stopping import stop_of, stopped
 from interpose.contracts.tools import (
     Arguments,
     Call,
@@ -152,6 +153,8 @@ def _listing(middleware: ToolMiddleware, inner: ListTools) -> ListTools:
         try:
             answer: Any = middleware.on_list_tools(call_next)
         except Exception as error:
+            if (stop := stop_of(error)) is not None:
+                raise stopped(name, stop) from stop
             if not getattr(error, "__notes__", ()):
                 error.add_note(f"raised by {name}")
             raise
@@ -260,14 +263,22 @@ def _meant_by(name: str, *, flows: bool) -> str | None:
 
 
 def _check_kind(name: str, hook: str, method: Any) -> None:
-    if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
-        raise TypeError(
-            f"{name}.{hook} has a yield and would never run: write it as `flow` of a FlowMiddleware, "
-            "or call on by `call_next`"
-        )
+    if _has_yield(method):
+        raise TypeError(yielding(f"{name}.{hook}"))
     if inspect.iscoroutinefunction(method) and hook != "on_execute_tool_async":
         instead = "call it on_execute_tool_async" if hook == "on_execute_tool" else "write it as a plain `def`"
         raise TypeError(f"{name}.{hook} is a coroutine function: {instead}")
+
+
+def _has_yield(method: Any) -> bool:
+    """Also behind decorators, as far as they tell what they decorate."""
+    seen: set[int] = set()
+    while method is not None and id(method) not in seen:
+        if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+            return True
+        seen.add(id(method))
+        method = inspect.getattr_static(getattr(method, "__func__", method), "__wrapped__", None)
+    return False
 
 
 def _hook_async(middleware: ToolMiddleware) -> HookAsync:

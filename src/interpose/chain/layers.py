@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
-from types import CoroutineType, TracebackType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, TracebackType
 from typing import Any, NoReturn, TypeAlias
 
 from interpose.contracts.arguments import owned, read_only
 from interpose.contracts.copying import copied
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.readonly import READ_ONLY, ReadOnlyDict
+from interpose.contracts.stopping import stop_of, stopped
 from interpose.contracts.tools import Arguments, Call, CallNextAsync, ExecuteTool, ExecuteToolAsync
 
 # The last parameter is a CallNext or CallNextAsync; a bound function with the attribute `call` plays it here.
@@ -32,12 +34,16 @@ Layers: TypeAlias = tuple[Any, Any]
 """A hook and the layers inside of it. Inside of the last hook are the names of all, outermost first, and None."""
 _PENDING = frozenset({CoroutineType, asyncio.Task, asyncio.Future})
 """What a forgotten `await` leaves; types that are looked up, since each layer of each call asks."""
-_NO_RESULTS = READ_ONLY | _PENDING
-"""What may not leave a list as its result."""
+_YIELDING = frozenset({GeneratorType, AsyncGeneratorType})
+_NO_RESULTS = READ_ONLY | _PENDING | _YIELDING
+"""What is looked at before it may leave a list as its result."""
+_HOOK_NAMES = frozenset({"on_execute_tool", "on_execute_tool_async"})
 Opened: TypeAlias = list[Any]
 """What a `call_next` is bound to: the layers that it enters, and what binds the `call_next` of the hook found there.
 When the hook that it was given to is over, the second is `_late`, and nothing can be bound any more.
-The third is, in async calls, how many of the coroutines that it gave nobody awaits."""
+In async calls the third is how many of the coroutines that it gave have not begun to run, and these follow."""
+_COMING = 3
+"""Where they begin."""
 
 
 def compiled(layers: Iterable[tuple[str, Hook]]) -> Layers:
@@ -52,7 +58,7 @@ def compiled(layers: Iterable[tuple[str, Hook]]) -> Layers:
 def run(layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call) -> Any:
     """Runs `terminal` inside the compiled layers; returns and raises what the outermost layer does."""
     if layers[1] is None:
-        answer = terminal(tool_name, owned(arguments, "the caller"))
+        answer = _ran(tool_name, owned(arguments, "the caller"), terminal)
         return _result(tool_name, answer) if type(answer) in _NO_RESULTS else answer
 
     called, given = tool_name, read_only(arguments, "the caller")
@@ -66,8 +72,8 @@ def run(layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteT
         opening = [inside, bind]
         try:
             return hook(tool_name, arguments, bind(opening))
-        except StopIteration as error:
-            raise RuntimeError(f"{_stopping(opened[0], error)} raised {error!r}") from error
+        except (StopIteration, RuntimeError) as error:
+            raise _named(_name(opened[0]), error)  # noqa: B904 - it has its cause
         finally:
             opening[1] = _late  # the hook is over, and so is its call_next
 
@@ -81,7 +87,10 @@ async def run_async(
 ) -> Any:
     """As `run`, awaited."""
     if layers[1] is None:
-        answer = await _awaitable(tool_name, terminal(tool_name, owned(arguments, "the caller")))
+        try:
+            answer = await _awaitable(tool_name, _ran(tool_name, owned(arguments, "the caller"), terminal))
+        except RuntimeError as error:
+            raise _named(f"the tool {tool_name!r}", error)  # noqa: B904 - it has its cause
         return _result(tool_name, answer) if type(answer) in _NO_RESULTS else answer
 
     called, given = tool_name, read_only(arguments, "the caller")
@@ -90,21 +99,32 @@ async def run_async(
         if arguments is not given or tool_name is not called:
             arguments = _passed_on(opened[0], tool_name, arguments)
         opened[2] += 1
-        return enter(opened, tool_name, arguments)
+        coming = enter(opened, tool_name, arguments)
+        opened.append(coming)
+        return coming
 
     async def enter(opened: Opened, tool_name: str, arguments: Arguments) -> Any:
         opened[2] -= 1
-        (hook, inside), bind, _ = opened
+        hook, inside = opened[0]
+        bind = opened[1]
         if inside is None:
-            return await _awaitable(tool_name, _reached(opened, terminal, tool_name, arguments))
+            try:
+                return await _awaitable(tool_name, _reached(opened, terminal, tool_name, arguments))
+            except RuntimeError as error:
+                raise _named(f"the tool {tool_name!r}", error)  # noqa: B904 - it has its cause
         opening = [inside, bind, 0]
         try:
             answer = await hook(tool_name, arguments, bind(opening))
+        except (TypeError, RuntimeError) as error:
+            raise _named(_name(opened[0]), error)  # noqa: B904 - it has its cause
+        else:
             if opening[2] or type(answer) in _PENDING:
-                _not_awaited(_name(opened[0]), answer)
+                _check_awaited(_name(opened[0]), opening, answer)
             return answer
         finally:
             opening[1] = _late  # the hook is over, and so is its call_next
+            if opening[2]:
+                del opening[_COMING:]  # they hold what holds them
 
     call_next.__dict__ = {"call": call}
     answer = await call_next([layers, call_next.__get__, 0], called, given)
@@ -143,7 +163,7 @@ def in_thread(hook: Hook) -> HookAsync:
 
         def call_next_in_thread(tool_name: str, arguments: Arguments) -> Any:
             if over.is_set():
-                raise MisuseError(_too_late(getattr(hook, "__qualname__", repr(hook))))
+                raise MisuseError(_too_late(_owner(hook)))
             inner = asyncio.run_coroutine_threadsafe(entered(tool_name, arguments), loop)
             waiting.append(inner)
             if over.is_set():  # cancelled in between: then nobody else has seen it
@@ -174,7 +194,33 @@ def _reached(opened: Opened, terminal: Callable[[str, dict[str, Any]], Any], too
     """What the terminal gives, with arguments of its own."""
     if opened[1] is _late:
         raise MisuseError(_too_late(_name(opened[0], outwards=1)))
-    return terminal(tool_name, owned(arguments, "the list"))
+    return _ran(tool_name, owned(arguments, "the list"), terminal)
+
+
+def _ran(tool_name: str, arguments: dict[str, Any], terminal: Callable[[str, dict[str, Any]], Any]) -> Any:
+    try:
+        return terminal(tool_name, arguments)
+    except (StopIteration, RuntimeError) as error:
+        raise _named(f"the tool {tool_name!r}", error)  # noqa: B904 - it has its cause
+
+
+def _named(who: str | None, error: Exception) -> Exception:
+    """What tells who raised it, in place of an error that tells nobody; any other error is itself."""
+    if (stop := stop_of(error)) is not None:
+        named: Exception = stopped(who, stop)
+        named.__cause__ = stop
+        return named
+    if not _is_not_awaitable(error):
+        return error
+    named = MisuseError(f"{who}.on_execute_tool_async gave nothing to await: it is an `async def` without a yield")
+    named.__cause__ = error
+    return named
+
+
+def _is_not_awaitable(error: Exception) -> bool:
+    """Whether the `await` of a hook raised it, and not the hook."""
+    step = error.__traceback__
+    return step is not None and step.tb_next is None and str(error).endswith("can't be used in 'await' expression")
 
 
 def _awaitable(tool_name: str, answer: Any) -> Awaitable[Any]:
@@ -202,14 +248,6 @@ def _name(layers: Layers, *, outwards: int = 0) -> str | None:
     return names[-steps] if 0 < steps <= len(names) else None
 
 
-def _stopping(layers: Layers, error: StopIteration) -> str | None:
-    """Who raised it: the layer around these, or the tool, whose exception that layer let through."""
-    step: TracebackType | None = error.__traceback__
-    while step is not None and not _is_of(step, "_reached"):
-        step = step.tb_next
-    return _name(layers) if step is None else "the tool"
-
-
 def _is_of(step: TracebackType | None, function: str) -> bool:
     """Whether the traceback goes through this function of ours here."""
     if step is None:
@@ -223,26 +261,52 @@ def _too_late(name: str | None) -> str:
     return f"{name} used its call_next after it had returned: a call_next ends with the hook that it was given to"
 
 
-def _not_awaited(name: str | None, answer: Any) -> NoReturn:
+def _check_awaited(name: str | None, opening: Opened, answer: Any) -> None:
+    """Raises MisuseError for an answer that is not there yet, and for a call that was forgotten."""
     if type(answer) in _PENDING:
-        _not_a_result(name, answer)
-    raise MisuseError(f"{name} used its call_next without an await, and nothing ran: `await call_next(…)` runs it")
+        raise MisuseError(
+            f"{name or 'the tool'} returned a {_given_up(answer)} in place of a result: `await call_next(…)` gives one"
+        )
+    if any(_is_forgotten(coming) for coming in opening[_COMING:]):
+        raise MisuseError(f"{name} used its call_next without an await, and nothing ran: `await call_next(…)` runs it")
 
 
-def _not_a_result(name: str | None, answer: Any) -> NoReturn:
-    raise MisuseError(
-        f"{name or 'the tool'} returned a {_given_up(answer)} in place of a result: `await call_next(…)` gives one"
-    )
+def _is_forgotten(coming: CoroutineType[Any, Any, Any]) -> bool:
+    """Whether nobody runs it, and nobody said that it is not to run: a time limit that was over does that."""
+    if inspect.getcoroutinestate(coming) != inspect.CORO_CREATED:
+        return False
+    task = next((each for each in asyncio.all_tasks() if each.get_coro() is coming), None)
+    return task is None or not task.cancelling()
+
+
+def _owner(hook: Hook) -> str:
+    """The class of the middleware that a hook is a method of."""
+    owner = getattr(hook, "__self__", None)
+    return getattr(hook, "__qualname__", repr(hook)) if owner is None else type(owner).__name__
 
 
 def _result(tool_name: str, answer: Any) -> Any:
     """What a caller gets in place of an answer that is none: arguments that are handed back become plain."""
     if type(answer) in READ_ONLY:
         return copied(answer)
+    if type(answer) in _YIELDING:
+        return _yielded(answer)
     raise MisuseError(
         f"{tool_name} came back with a {_given_up(answer)} in place of a result: "
         "an async tool is called by `await chain.call_async(…)`"
     )
+
+
+def _yielded(answer: Any) -> Any:
+    """The tool's own generator; one that a hook became by a yield in it has run nothing."""
+    if answer.__name__ not in _HOOK_NAMES:
+        return answer
+    raise MisuseError(yielding(answer.__qualname__))
+
+
+def yielding(hook: str) -> str:
+    """In words, that a hook has a yield, and what to write."""
+    return f"{hook} has a yield and would never run: write it as `flow` of a FlowMiddleware, or call on by `call_next`"
 
 
 def _given_up(answer: Any) -> str:
@@ -262,9 +326,8 @@ def _start(hook: Hook, tool_name: str, arguments: Arguments, call_next: Callable
     def work() -> None:
         try:
             outcome.set_result(context.run(hook, tool_name, arguments, call_next))
-        except StopIteration as error:
-            # As a coroutine would: a loop's future does not take a StopIteration.
-            replaced = RuntimeError(f"the hook raised {error!r}")
+        except StopIteration as error:  # a loop's future does not take one
+            replaced = stopped(_owner(hook), error)
             replaced.__cause__ = error
             outcome.set_exception(replaced)
         except BaseException as error:  # noqa: BLE001 - handed over whole to whoever awaits; fails as the hook does

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from interpose.contracts.json import JsonObject
 from interpose.contracts.sheet import DriverMeta
+from interpose.contracts.stopping import stopped
 
 ToolApi: TypeAlias = Literal["openai", "anthropic"]
 """In which provider's shape native tools are written."""
@@ -170,7 +171,7 @@ class ToolDriver(ABC):
             try:
                 return self.execute_tool(tool_name, arguments)
             except StopIteration as error:  # a future does not take it, and would never be done
-                raise RuntimeError(f"the tool {tool_name!r} raised {error!r}") from error
+                raise stopped(f"the tool {tool_name!r}", error) from error
 
         return await asyncio.to_thread(execute)
 

@@ -4,19 +4,41 @@ Knows: whom a change in place is told to. Does not know: who makes one of them.
 """
 
 import inspect
+import sys
+from types import FrameType
 from typing import Any, NoReturn
 
 from interpose.contracts.errors import MisuseError
 
+_HOOKS = frozenset({"flow", "on_execute_tool", "on_execute_tool_async"})
+
 
 def _refuse(self: object, *_args: Any, **_kwargs: Any) -> NoReturn:
     frame = inspect.currentframe()
-    who = frame.f_back.f_code.co_qualname if frame is not None and frame.f_back is not None else "this"
+    who = "this" if frame is None or frame.f_back is None else _changing(frame.f_back)
     raise MisuseError(
         f"the arguments of a call are read-only, and {who} changes a {type(self).__mro__[-2].__name__} in place: "
         'pass a changed copy on, such as {**arguments, "name": value}; '
         "for what lies deeper change what copy.deepcopy(arguments) gives"
     )
+
+
+def _changing(innermost: FrameType) -> str:
+    """Whose code changes it: not ours, nor the standard library's, unless it is all that there is up to the hook."""
+    frame: FrameType | None = innermost
+    while frame is not None:
+        own = frame.f_code.co_name in _HOOKS and "self" in frame.f_locals
+        if own or not _is_passed_through(frame):
+            return (
+                f"{type(frame.f_locals['self']).__name__}.{frame.f_code.co_name}" if own else frame.f_code.co_qualname
+            )
+        frame = frame.f_back
+    return innermost.f_code.co_qualname
+
+
+def _is_passed_through(frame: FrameType) -> bool:
+    root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return root == __name__.partition(".")[0] or root in sys.stdlib_module_names
 
 
 class ReadOnlyDict(dict[str, Any]):

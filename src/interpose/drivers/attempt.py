@@ -15,6 +15,7 @@ from interpose.contracts.arguments import owned
 from interpose.contracts.calls import Above, Arguments, Call, LateJudge, Withheld
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import MisuseError, UnknownToolError
+from interpose.contracts.stopping import stop_of, stopped
 
 Reach: TypeAlias = Callable[[str, dict[str, Any], Call], Any]
 """Runs a tool: its name, its arguments, the call as the list has seen it."""
@@ -72,11 +73,11 @@ class Attempt:
         running = _RUNNING.set((self.call, tool_name, final))
         try:
             result = reach(tool_name, arguments, self.call)
-        except StopIteration as error:  # on its way out it would end a generator, and a middleware would be blamed
-            self.tool_error = RuntimeError(f"the tool {tool_name!r} raised {error!r}")
-            raise self.tool_error from error
         except BaseException as error:
             self.tool_error = error
+            if (stop := stop_of(error)) is not None:
+                self.tool_error = stopped(f"the tool {tool_name!r}", stop)
+                raise self.tool_error from stop
             raise
         finally:
             _RUNNING.reset(running)
@@ -96,6 +97,9 @@ class Attempt:
             result = await reach(tool_name, arguments, self.call)
         except BaseException as error:
             self.tool_error = error
+            if (stop := stop_of(error)) is not None:
+                self.tool_error = stopped(f"the tool {tool_name!r}", stop)
+                raise self.tool_error from stop
             raise
         finally:
             _RUNNING.reset(running)

@@ -21,6 +21,7 @@ from interpose.contracts.drivers import (
 )
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.sheet import DriverMeta
+from interpose.contracts.stopping import stop_of, stopped
 from interpose.contracts.tools import Arguments, Call, Linked, SupportsToolMiddleware, ToolMiddleware
 from interpose.drivers.attempt import Attempt
 from interpose.drivers.calls import ProposedCall, is_whole_call, might_be_call
@@ -283,9 +284,14 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
 
 def listed_tools(driver: ToolDriver) -> tuple[Tool, ...]:
     """What the driver lists; raises MisuseError naming it when these are no tools, or two have one name."""
-    listed: Any = driver.list_tools()
-    tools = tuple(listed) if isinstance(listed, Iterable) else (listed,)
     kind = type(driver).__name__
+    try:
+        listed: Any = driver.list_tools()
+        tools = tuple(listed) if isinstance(listed, Iterable) else (listed,)
+    except (StopIteration, RuntimeError) as error:
+        if (stop := stop_of(error)) is not None:
+            raise stopped(f"{kind}.list_tools", stop) from stop
+        raise
     if not all(isinstance(tool, Tool) for tool in tools):
         raise MisuseError(f"{kind}.list_tools returned {listed!r:.200}: expected a sequence of Tool values")
     if len({tool.name for tool in tools}) != len(tools):

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from interpose.concerns.permission.contract import ConsentHandler
 from interpose.contracts.errors import ConfigError
+from interpose.contracts.stopping import stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,9 @@ def _in_thread(question: Question) -> Future[Any]:
             answer.set_result(context.run(question.handler, question.tool_name, question.arguments))
         except StopIteration as error:
             # A loop's future does not take a StopIteration, and would never be done.
-            answer.set_exception(RuntimeError(f"the handler raised {error!r}"))
+            replaced = stopped(handler_name(question.handler), error)
+            replaced.__cause__ = error
+            answer.set_exception(replaced)
         except BaseException as error:  # noqa: BLE001 - handed over whole to whoever awaits, who denies
             answer.set_exception(error)
 

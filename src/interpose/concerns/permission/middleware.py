@@ -14,6 +14,7 @@ from interpose.concerns.permission.contract import ConsentError, ConsentHandler,
 from interpose.contracts.arguments import owned
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import ConfigError, MisuseError
+from interpose.contracts.stopping import stop_of
 from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware, Withheld
 
 CONSENTS = "consents"
@@ -119,8 +120,9 @@ def _consented(handler: ConsentHandler, tool_name: str, arguments: Arguments, ca
         raise
     except Exception as error:
         _log.exception("the consent handler %s failed at %s: denied", handler_name(handler), tool_name)
+        kind = type(stop_of(error) or error).__name__
         raise ConsentError(
-            f"{tool_name} was not run: its consent handler {handler_name(handler)} failed with {type(error).__name__}"
+            f"{tool_name} was not run: its consent handler {handler_name(handler)} failed with {kind}"
         ) from error
 
     if answer is not True:

@@ -18,6 +18,7 @@ from interpose.contracts.errors import ToolError
 from interpose.contracts.ports import Policy
 from interpose.contracts.results import result_text
 from interpose.contracts.stages import Annotation, Context, ToolCall, ToolResult
+from interpose.contracts.stopping import stop_of
 from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware, Withheld
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.contracts.wording import annotated, refusal_text, withheld_text
@@ -147,7 +148,7 @@ class PolicyMiddleware(ToolMiddleware):
             answer = yield point
         except Exception as error:  # noqa: BLE001 - the policy's own failure refuses: fails closed
             _log.exception("%s failed at %s", type(self._policy).__name__, point.stage)
-            return self._broken(point, f"it failed with {type(error).__name__}")
+            return self._broken(point, f"it failed with {type(stop_of(error) or error).__name__}")
 
         if not isinstance(answer, Verdict):
             return self._broken(point, f"it answered with {type(answer).__name__}, not a verdict")
