@@ -1,13 +1,18 @@
 """What of a request is new, and how edits are written into it, for both APIs."""
 
 import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from interpose.contracts.json import Json
 from interpose.contracts.verdict import ToolChoice
 from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import Codec, ResultEdit, TurnEdit, Unreadable
+from interpose.gateway.bodies import content_digest
 from interpose.gateway.chat import CHAT
 from interpose.gateway.gemini import GEMINI
 from interpose.gateway.responses import RESPONSES
@@ -392,3 +397,12 @@ def test_of_a_refused_message_only_what_is_not_the_persons_is_left(
     edited = json.loads(request.rewritten(GivenEdits(turns={0: WITHHELD}), None).body)
 
     assert edited[key] == [{"role": "user", name: left}]
+
+
+@given(st.text(st.characters(codec=None)))
+def test_a_text_says_the_same_as_a_list_with_one_text(text: str) -> None:
+    """Clients turn one into the other between two requests; the digest is the one of earlier versions."""
+    blocks: Json = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
+    written = json.dumps([{"text": text, "type": "text"}], separators=(",", ":"), ensure_ascii=False)
+    expected = sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
+    assert content_digest(text) == content_digest(blocks) == expected

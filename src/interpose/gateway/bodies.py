@@ -13,7 +13,7 @@ import msgspec
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Unreadable
 from interpose.gateway.documents import document_text
-from interpose.kernel.canonical import canonical_hash
+from interpose.kernel.canonical import canonical_hash, canonical_json, hash_of
 from interpose.wire.jsonbytes import read_json, tidied
 from interpose.wire.repeats import repeated_key
 
@@ -42,6 +42,7 @@ class _Model(msgspec.Struct):
 
 
 _ROLE = msgspec.json.Decoder(_Role)
+_ROLES = msgspec.json.Decoder(list[_Role])
 _MODEL = msgspec.json.Decoder(_Model)
 
 
@@ -54,7 +55,7 @@ def open_body(body: bytes, *, arguments: str = "") -> RawObject:
         raise Unreadable(f"the body has more than {VALUES_MAX} JSON values; put what is large into texts")
     try:
         body.decode()  # raw members are not checked otherwise
-        members = _OBJECT.decode(tidied(body))
+        members = _members(body)
     except UnicodeDecodeError as error:
         raise Unreadable(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
     except msgspec.ValidationError:
@@ -140,6 +141,14 @@ def role_of(raw: msgspec.Raw) -> str:
         return ""
 
 
+def roles_of(messages: Sequence[bytes], raw: msgspec.Raw | None) -> list[str]:
+    """The roles of these messages, the items of `raw`; "" for those that have none."""
+    try:
+        return [message.role for message in _ROLES.decode(raw or b"[]")]
+    except msgspec.DecodeError:
+        return [role_of(msgspec.Raw(message)) for message in messages]
+
+
 def model_of(body: bytes) -> str | None:
     """The model that a body names, or None; for bodies that are not read any further."""
     try:
@@ -191,7 +200,9 @@ def content_digest(content: Json) -> str:
 
     Clients move `cache_control` marks, and turn a string into a list with one text block, between two requests.
     """
-    return canonical_hash(_comparable([{"type": "text", "text": content}] if isinstance(content, str) else content))
+    if isinstance(content, str):
+        return hash_of(f'[{{"text":{canonical_json(content)},"type":"text"}}]')
+    return canonical_hash(_comparable(content))
 
 
 def content_text(content: Json) -> str:
@@ -202,6 +213,13 @@ def content_text(content: Json) -> str:
         return ""
     texts = [item.get("text") if _is_text(item) else document_text(item) for item in content]
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _members(body: bytes) -> RawObject:
+    try:
+        return _OBJECT.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return _OBJECT.decode(tidied(body))
 
 
 def _has_more_values(body: bytes, limit: int) -> bool:

@@ -19,8 +19,8 @@ def random_id(prefix: str, length: int = 8) -> str:
     in an index, which then writes few pages. All others are random.
     """
     moment = time.time_ns() >> 32
-    characters = bytes((moment >> 5 & 31, moment & 31)) + random.randbytes(length - 2)  # noqa: S311 - no secret
-    return prefix + characters.translate(_CHARACTER_OF).decode()
+    rest = random.getrandbits(8 * (length - 2)).to_bytes(length - 2)
+    return prefix + (bytes((moment >> 5 & 31, moment & 31)) + rest).translate(_CHARACTER_OF).decode()
 
 
 def derived_id(prefix: str, *parts: str, length: int = 10) -> str:

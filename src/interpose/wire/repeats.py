@@ -45,7 +45,8 @@ class _Repeat:
 def _is_as_written(data: bytes) -> bool:
     """Whether reading and writing gives the same text: then nothing was in it twice. Most peers' texts pass here."""
     try:
-        return msgspec.json.encode(msgspec.json.decode(data)) == msgspec.json.format(data, indent=-1)
+        written = msgspec.json.encode(msgspec.json.decode(data))
+        return written == data or written == msgspec.json.format(data, indent=-1)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return False
 

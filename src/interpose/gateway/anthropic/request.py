@@ -23,7 +23,7 @@ from interpose.gateway.bodies import (
     open_body,
     open_object,
     raw_text,
-    role_of,
+    roles_of,
     root_of,
     spoken,
     value_of,
@@ -62,7 +62,8 @@ class AnthropicRequest(ReadRequest):
     def __init__(self, body: bytes) -> None:
         top = open_body(body, arguments="input")
         messages = [bytes(raw) for raw in open_array(top.get("messages"), "messages")]
-        self._roles = [role_of(msgspec.Raw(message)) for message in messages]
+        self._roles = roles_of(messages, top.get("messages"))
+        self._digests: dict[int, str] = {}
         of_model = [role == "assistant" for role in self._roles]
         super().__init__(body, top, messages, first_unseen(of_model, [role == "user" for role in self._roles]))
 
@@ -76,6 +77,9 @@ class AnthropicRequest(ReadRequest):
     @cached_property
     def root(self) -> str:
         """As the port says: what the person said first."""
+        first = self._roles.index("user") if "user" in self._roles else None
+        if first is not None and _RESULT_MARK not in self._history[first]:
+            return self._prompt_digest(first)
         return root_of(self._history, self._roles)
 
     def tool_names(self) -> tuple[str, ...]:
@@ -116,11 +120,20 @@ class AnthropicRequest(ReadRequest):
         for position in range(len(self._history) - 1, -1, -1):
             if self._roles[position] != "user" or _is_results(self._history[position]):
                 continue
-            content = value_of(open_object(msgspec.Raw(self._history[position])).get("content"))
+            content = self._content(position)
             prompt = prompt_text(content)
             if prompt.strip():
-                return NewTurn(position, _prompt_digest(content), prompt, spoken(self._roles[:position]))
+                return NewTurn(position, self._prompt_digest(position), prompt, spoken(self._roles[:position]))
         return None
+
+    def _content(self, position: int) -> Json:
+        return value_of(open_object(msgspec.Raw(self._history[position])).get("content"))
+
+    def _prompt_digest(self, position: int) -> str:
+        """What a message says beside its results, as a digest that is made once."""
+        if position not in self._digests:
+            self._digests[position] = _prompt_digest(self._content(position))
+        return self._digests[position]
 
     def _new_results(self) -> Iterator[NewResult]:
         for message in self._history[self._new_from :]:
@@ -164,9 +177,12 @@ class AnthropicRequest(ReadRequest):
         if not has_results and position not in edits.edited_positions:
             return message
 
+        is_edited = position in edits.edited_positions
+        turn = edits.turn_edit(position, self._prompt_digest(position)) if is_edited else None
+        if not has_results and (turn is None or turn.is_empty):
+            return message
         fields = open_object(msgspec.Raw(message))
         content = value_of(fields.get("content"))
-        turn = edits.turn_edit(position, _prompt_digest(content)) if position in edits.edited_positions else None
         blocks = [msgspec.Raw(_text_block(content))] if isinstance(content, str) else _raw_blocks(message)
         edited = [_edited_block(block, edits) for block in blocks]
         if turn is not None and not turn.is_empty:

@@ -19,8 +19,7 @@ from interpose.gateway.bodies import (
     open_array,
     open_body,
     open_object,
-    role_of,
-    root_of,
+    roles_of,
     spoken,
     tools_of,
     value_of,
@@ -49,7 +48,8 @@ class ChatRequest(ReadRequest):
     def __init__(self, body: bytes) -> None:
         top = open_body(body)
         messages = [bytes(raw) for raw in open_array(top.get("messages"), "messages")]
-        self._roles = [role_of(msgspec.Raw(message)) for message in messages]
+        self._roles = roles_of(messages, top.get("messages"))
+        self._digests: dict[int, str] = {}
         of_model = [role == "assistant" for role in self._roles]
         heard = [role in _HEARD for role in self._roles]
         super().__init__(body, top, messages, first_unseen(of_model, heard))
@@ -57,7 +57,7 @@ class ChatRequest(ReadRequest):
     @cached_property
     def root(self) -> str:
         """As the port says: what the person said first."""
-        return root_of(self._history, self._roles)
+        return self._digest(self._roles.index("user")) if "user" in self._roles else ""
 
     def occurrences(self, line: str) -> int:
         """As the port says."""
@@ -94,7 +94,7 @@ class ChatRequest(ReadRequest):
             content = self._field(position, "content")
             prompt = prompt_text(content)
             if prompt.strip():
-                return NewTurn(position, content_digest(content), prompt, spoken(self._roles[:position]))
+                return NewTurn(position, self._digest(position), prompt, spoken(self._roles[:position]))
         return None
 
     def _new_results(self) -> Iterator[NewResult]:
@@ -137,11 +137,10 @@ class ChatRequest(ReadRequest):
         if role != "user" or position not in edits.edited_positions:
             return message
 
-        content = self._field(position, "content")
-        turn = edits.turn_edit(position, content_digest(content))
+        turn = edits.turn_edit(position, self._digest(position))
         if turn is None or turn.is_empty:
             return message
-        return self._with_content(position, _prompted(content, turn))
+        return self._with_content(position, _prompted(self._field(position, "content"), turn))
 
     def _edited_result(self, position: int, edits: Edits) -> bytes:
         call_id = self._call_id(position)
@@ -152,6 +151,12 @@ class ChatRequest(ReadRequest):
         if edit is None or edit.is_empty:
             return self._history[position]
         return self._with_content(position, _annotated(content, edit))
+
+    def _digest(self, position: int) -> str:
+        """What a message says, as a digest that is made once."""
+        if position not in self._digests:
+            self._digests[position] = content_digest(self._field(position, "content"))
+        return self._digests[position]
 
     def _field(self, position: int, name: str) -> Json:
         return value_of(open_object(msgspec.Raw(self._history[position])).get(name))
