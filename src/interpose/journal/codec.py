@@ -44,6 +44,7 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_said_otherwise)
 _Columns = msgspec.defstruct(
     "_Columns", [(field.name, _column_type(field.name, field.type)) for field in fields(Record)]
 )
+_DECODER = msgspec.json.Decoder(_Columns)
 
 
 class Masked(NamedTuple):
@@ -70,8 +71,8 @@ def without_secrets(lines: Sequence[bytes]) -> list[Masked]:
     """The packed records with every secret in their texts and their data masked, as the journal stores them."""
     found = [Masked(line, to_row(line)) for line in lines]
     # Most texts of a batch are the same, and each is looked through once.
-    texts = {column for one in found for column in one.row if type(column) is str}
-    if not may_hold_secrets("\n".join(texts)):
+    columns: set[object] = set().union(*[one.row for one in found])
+    if not may_hold_secrets("\n".join([column for column in columns if type(column) is str])):
         return found
     return [_masked(one) if may_hold_secrets(one.line.decode()) else one for one in found]
 
@@ -89,10 +90,10 @@ def masked(record: Record) -> Record:
 def to_row(line: bytes) -> Row:
     """The values of the columns `FIELDS`, of a packed record without secrets."""
     try:
-        columns = msgspec.structs.astuple(msgspec.json.decode(line, type=_Columns))
+        *texts, data = msgspec.structs.astuple(_DECODER.decode(line))
     except msgspec.ValidationError:
         return _odd_row(line)
-    return (*columns[:-1], bytes(columns[-1]).decode())
+    return (*texts, bytes(data).decode())
 
 
 def to_line(line: bytes, seq: int = 0) -> bytes:
