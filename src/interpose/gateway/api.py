@@ -67,17 +67,23 @@ class RoundOver:
         refused: the calls that were refused, in order.
         released: how many calls the agent is going to run.
         stop_reason: the API's word for why the model stopped, or None.
-        is_natural: whether the model stopped by itself, behind its last refused call where there is one, so that its
-            history can go on from here. False where a call is released, since nothing goes on then.
-        text: what it tells the person, where that is known already; None elsewhere.
+        seems_natural: what `is_natural` says as far as was noticed while it passed.
+        ends: looks through `raw` for ends of it that were not noticed; False where there are any.
     """
 
     raw: bytes
     refused: tuple[RefusedCall, ...]
     released: int
     stop_reason: str | None
-    is_natural: bool
-    text: str | None = None
+    seems_natural: bool
+    ends: Callable[[bytes], bool] | None = None
+
+    @property
+    def is_natural(self) -> bool:
+        """Whether the model stopped by itself, behind its last refused call where there is one, so that its history
+        can go on from here. Takes time; most never ask.
+        """
+        return self.seems_natural and (self.ends is None or self.ends(self.raw))
 
 
 @dataclass(frozen=True, slots=True)

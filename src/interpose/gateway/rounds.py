@@ -218,8 +218,6 @@ class Rounds:
         return value if isinstance(value, dict) else None
 
     def _text(self, step: RoundOver) -> str:
-        if step.text is not None:
-            return step.text
         if self.is_streamed:
             return self.codec.spoken(step.raw)
         return self.codec.final_text(self._whole(step) or {})

@@ -77,7 +77,7 @@ class AnthropicReply(WholeReply):
             refused=tuple(self._refused),
             released=self._released,
             stop_reason=reason if isinstance(reason, str) else None,
-            is_natural=reason in NATURAL and is_last,
+            seems_natural=reason in NATURAL and is_last,
         )
 
     def _told(self, top: RawObject, judged: list[msgspec.Raw]) -> RawObject:

@@ -6,7 +6,7 @@ Source: https://platform.openai.com/docs/api-reference/chat-streaming.
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.bodies import content_text, object_of
@@ -48,27 +48,17 @@ def collected(raw: bytes) -> JsonObject | None:
 
 def spoken(raw: bytes) -> str:
     """What a streamed completion tells the person."""
-    return heard(raw).text
-
-
-def heard(raw: bytes) -> "Heard":
-    """The text of a stream, and how many ends it seems to have."""
     texts, rest = told(raw, _CONTENT)
-    finishes = finishes_in(rest)
-    if finishes > 1:
-        finishes = finishes_in(raw)
-    # One choice, for each has a finish of its own, without a refusal or letters written as escapes.
-    is_quick = texts is not None and finishes <= 1 and rest.find(_ESCAPE) < 0
-    if texts is not None and is_quick and (rest.find(b'"refusal"') < 0 or _REFUSAL.search(rest) is None):
-        return Heard(join_pieces([text for text in texts if text is not None]), finishes)
-    return Heard(text_of(collected(raw) or {}), finishes)
+    if texts is not None and _is_quick(rest):
+        return join_pieces([text for text in texts if text is not None])
+    return text_of(collected(raw) or {})
 
 
-class Heard(NamedTuple):
-    """What a streamed completion tells the person, and the finishes in it, those that left unnoticed among them."""
-
-    text: str
-    finishes: int
+def _is_quick(raw: bytes) -> bool:
+    """Whether it is one choice, for each has a finish of its own, without a refusal or letters written as escapes."""
+    if raw.find(_ESCAPE) >= 0 or finishes_in(raw) > 1:
+        return False
+    return raw.find(b'"refusal"') < 0 or _REFUSAL.search(raw) is None
 
 
 def text_of(completion: JsonObject) -> str:

@@ -132,7 +132,7 @@ class ChatReply(WholeReply):
             refused=tuple(self._refused),
             released=self._released,
             stop_reason=reason if isinstance(reason, str) else None,
-            is_natural=len(choices) == 1 and reason in NATURAL and _message_of(first) is not None,
+            seems_natural=len(choices) == 1 and reason in NATURAL and _message_of(first) is not None,
         )
 
     def _keep(self, top: RawObject, judged: list[msgspec.Raw], note: str) -> None:

@@ -29,6 +29,7 @@ from interpose.gateway.chat.chunks import (
     earlier_of,
     ends_in_call,
     finished_as_stop,
+    finishes_in,
     first_mark,
     has_text,
     is_done,
@@ -38,7 +39,6 @@ from interpose.gateway.chat.chunks import (
     told_as_deltas,
     with_delta,
 )
-from interpose.gateway.chat.message import heard
 from interpose.gateway.faults import error_event
 from interpose.gateway.streaming import EventStream, Out, left
 from interpose.wire.jsonbytes import write_json
@@ -282,14 +282,17 @@ class ChatStream(EventStream):
     def _over(self, raw: bytes) -> RoundOver:
         choices = list(self._choices.values())
         reason = choices[0].stop_reason if choices else None
-        released = sum(choice.released for choice in choices)
-        if released:
-            return RoundOver(raw, tuple(self._told), released, _word(reason), is_natural=False)
-        text, finishes = heard(raw)
         is_one = self._is_one_choice and self._choices.keys() <= _FIRST and len(choices) == 1
         is_whole = is_one and choices[0].refused == len(self._told) and not choices[0].goes_on_behind
-        is_natural = is_whole and finishes <= self._finishes and reason in NATURAL
-        return RoundOver(raw, tuple(self._told), 0, _word(reason), is_natural=is_natural, text=text)
+        noticed = self._finishes
+        return RoundOver(
+            raw=raw,
+            refused=tuple(self._told),
+            released=sum(choice.released for choice in choices),
+            stop_reason=reason if isinstance(reason, str) else None,
+            seems_natural=is_whole and reason in NATURAL,
+            ends=lambda raw: finishes_in(raw) <= noticed,
+        )
 
     def _begin_next(self, raw: bytes, note: str, out: Out) -> None:
         self._has_text = self._has_text or bool(self._told)
@@ -325,10 +328,6 @@ class ChatStream(EventStream):
     def _final_tail(self) -> Out:
         entries, self._tail = self._tail, []
         return [(_told(entry) if isinstance(entry, _Finish) else entry).raw for entry in entries]
-
-
-def _word(reason: Json) -> str | None:
-    return reason if isinstance(reason, str) else None
 
 
 def _told(finish: _Finish) -> SseEvent:

@@ -92,7 +92,7 @@ class Candidates:
             refused=tuple(self.refused),
             released=sum(candidate.released for candidate in self._known.values()),
             stop_reason=reason,
-            is_natural=reason == _NATURAL and len(self._known) <= 1 and is_last,
+            seems_natural=reason == _NATURAL and len(self._known) <= 1 and is_last,
         )
 
     def begin_next(self) -> None:

@@ -76,7 +76,7 @@ class Tally:
             refused=tuple(call for _, call in refused),
             released=self.released,
             stop_reason=_reason(response, status),
-            is_natural=status == "completed" and is_last and not self.lost,
+            seems_natural=status == "completed" and is_last and not self.lost,
         )
 
 
