@@ -200,7 +200,8 @@ def _piped(codec: Codec, chunks: list[bytes]) -> int:
     stream = codec.stream()
     written = 0
     for chunk in chunks:
-        for step in stream.feed(chunk):
+        fed = stream.feed(chunk)
+        for step in (fed,) if isinstance(fed, bytes) else fed:
             written += len(step) if isinstance(step, bytes) else 0
     return written + sum(len(step) for step in stream.finish() if isinstance(step, bytes))
 

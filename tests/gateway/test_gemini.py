@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from interpose.contracts.verdict import Refusal, Verdict
-from interpose.gateway.api import ProposedCall, Unreadable
+from interpose.gateway.api import ProposedCall, Unreadable, steps_of
 from interpose.gateway.driving import Driven, drive_reply, drive_stream
 from interpose.gateway.gemini import GEMINI
 
@@ -243,7 +243,7 @@ def test_lenient_json_hides_no_call() -> None:
 def test_a_chunk_waits_for_its_own_calls_only() -> None:
     """What came before in the same read leaves before anything is asked."""
     machine = G.stream()
-    steps = machine.feed(b"".join(events(chunk(text("first")), chunk(call()))))
+    steps = steps_of(machine.feed(b"".join(events(chunk(text("first")), chunk(call())))))
 
     first = next(steps)
     assert isinstance(first, bytes)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from interpose.gateway.api import Onward, RoundOver
+from interpose.gateway.api import Onward, RoundOver, steps_of
 from interpose.gateway.driving import Driven
 from tests.gateway.gemini_talks import (
     FIRST,
@@ -241,7 +241,7 @@ def test_what_came_leaves_before_it_is_asked_what_follows(form: str) -> None:
     """All but the chunk with the end; that is held until the bytes end."""
     raw = Round((text("a"), text("b"))).raw(form)
     machine = G.stream()
-    before = b"".join(step for step in machine.feed(raw) if isinstance(step, bytes))
+    before = b"".join(step for step in steps_of(machine.feed(raw)) if isinstance(step, bytes))
     steps = machine.finish()
 
     assert before.count(b'"text"') == 2

@@ -341,9 +341,11 @@ class RequestView(Protocol):
 class ReplyStream(Protocol):
     """One reply for the client, made of one or more replies of the model. Not for several threads."""
 
-    def feed(self, data: bytes) -> Steps:
-        """What `data` makes possible. Raises EventTooLong when an event does not end, and Unreadable when one that
-        matters can be read in two ways; what stood before it has been yielded.
+    def feed(self, data: bytes) -> bytes | Steps:
+        """What `data` makes possible: bytes where nothing is to be asked, as with most of a stream, else its steps.
+
+        Raises EventTooLong when an event does not end, and as a step Unreadable when one that matters can be read in
+        two ways; what stood before it has been yielded.
 
         After a RoundOver that was answered with Onward the rest of `data` is the former reply's, and nobody's.
         """
@@ -408,3 +410,11 @@ def answered(answer: Answer) -> Verdict:
     if not isinstance(answer, Verdict):
         raise MisuseError("a proposed call must be answered with a verdict: use generator.send(verdict)")
     return answer
+
+
+def steps_of(fed: bytes | Steps) -> Steps:
+    """What `ReplyStream.feed` gave, as steps."""
+    if not isinstance(fed, bytes):
+        yield from fed
+    elif fed:
+        yield fed

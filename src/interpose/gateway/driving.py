@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import Answer, Codec, Dropped, Onward, ProposedCall, RoundOver, Steps
+from interpose.gateway.api import Answer, Codec, Dropped, Onward, ProposedCall, RoundOver, Steps, steps_of
 
 
 @dataclass(slots=True)
@@ -28,12 +28,13 @@ class Driven:
         """All writes joined."""
         return b"".join(self.writes)
 
-    def drive(self, steps: Steps, judge: Callable[[ProposedCall], Verdict]) -> None:
+    def drive(self, steps: bytes | Steps, judge: Callable[[ProposedCall], Verdict]) -> None:
         """Runs `steps` to their end, asking `judge`."""
         answer: Answer = None
+        asked = steps_of(steps)
         while True:
             try:
-                step = steps.send(answer)
+                step = asked.send(answer)
             except StopIteration:
                 return
             answer = None

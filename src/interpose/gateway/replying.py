@@ -18,6 +18,7 @@ from interpose.gateway.api import (
     RoundOver,
     Steps,
     Unreadable,
+    steps_of,
 )
 from interpose.gateway.asgi import HeaderList
 from interpose.gateway.faults import keep_alive
@@ -107,7 +108,11 @@ class Replying:
             async for chunk in chunks:
                 if isinstance(chunk, UpstreamDown):
                     return f"the upstream broke off: {chunk.reason}"
-                await self._drive(stream.feed(chunk), self._write)
+                steps = stream.feed(chunk)
+                if isinstance(steps, bytes):
+                    await (self._write(steps) if steps else self._show_life())
+                    continue
+                await self._drive(steps, self._write)
                 if self.rounds.reply is not None:
                     return None
                 await self._show_life()
@@ -134,7 +139,7 @@ class Replying:
             if body is None:
                 return
             try:
-                await self._drive(reader.feed(body), keep)
+                await self._drive(steps_of(reader.feed(body)), keep)
                 await self._drive(reader.finish(), keep)
             except Unreadable as error:
                 await self.teller.fail(502, f"the upstream's reply cannot be read: {error}")

@@ -31,7 +31,7 @@ class EventStream(ABC):
         self._wants_text = False
         """Whether it must still be known that the model has said something."""
 
-    def feed(self, data: bytes) -> Steps:
+    def feed(self, data: bytes) -> bytes | Steps:
         """What `data` makes possible; texts leave within the same call."""
         self._is_between = False
         block = self._reader.take(data)
@@ -45,9 +45,11 @@ class EventStream(ABC):
                 self._last = self._unread = block
                 if self._wants_text:
                     self._note_text(block)
-                yield block
-            return
+            return block
+        return self._looked_through(block, first)
 
+    def _looked_through(self, block: bytes, first: int) -> Steps:
+        """The steps of events of which one matters, the one that has the byte at `first`."""
         self._last = block or self._last
         plain, events = self._reader.split_from(block, first)
         out: Out = []

@@ -14,10 +14,10 @@ class WholeReply(ABC):
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
 
-    def feed(self, data: bytes) -> Steps:
-        """Takes more of the body."""
+    def feed(self, data: bytes) -> bytes:
+        """Takes more of the body; nothing leaves."""
         self._pieces.append(data)
-        yield from ()
+        return b""
 
     def finish(self, fault: str | None = None) -> Steps:  # noqa: ARG002 - half a body is told as an error elsewhere
         """Asks for each call in order, then yields the body: the upstream's bytes when nothing was changed.

@@ -37,6 +37,7 @@ _LETTER = b"\\u"
 
 _REASON = b'finish_reason"'
 _NO_REASON = (b'finish_reason":null', b'finish_reason": null')
+_BRACE = ord("}")
 _END_BYTES = 64
 
 _HEAD = ("id", "created", "model", "system_fingerprint")
@@ -122,18 +123,12 @@ def first_mark(raw: bytes) -> int:
     one, as hardly any server sends it, is not noticed; see `finishes_in`.
     """
     call, escape = raw.find(_CALL_MARK), raw.find(_ESCAPE)  # quicker than `in`
-    if call < 0 and escape < 0 and _goes_on(raw):
+    goes_on = call < 0 and escape < 0 and raw.startswith(_NO_REASON, raw.rfind(_REASON))
+    if goes_on and (raw[-3] == _BRACE or raw.find(DONE, -_END_BYTES) < 0):  # as nearly all reads: a text, no end
         return -1
     letter = raw.find(_LETTER, escape) if escape >= 0 else -1
     places = (call, letter, raw.find(DONE), _first_finish(raw))
     return min((at for at in places if at >= 0), default=-1)
-
-
-def _goes_on(raw: bytes) -> bool:
-    """Whether a read ends as nearly all do: with a chunk that is not the last."""
-    if not raw.startswith(_NO_REASON, raw.rfind(_REASON)):
-        return False
-    return raw[-3:-2] == b"}" or raw.find(DONE, -_END_BYTES) < 0
 
 
 def told_as_deltas(event: SseEvent, chunk: JsonObject) -> tuple[SseEvent, JsonObject]:

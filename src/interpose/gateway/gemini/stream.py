@@ -5,7 +5,7 @@ Knows: chunks as server-sent events, and as items of one array. Does not know: w
 
 from collections.abc import Generator
 
-from interpose.gateway.api import CUT_SHORT, Answer, Onward, Step, Steps
+from interpose.gateway.api import CUT_SHORT, Answer, Onward, Step, Steps, steps_of
 from interpose.gateway.faults import error_body, error_event
 from interpose.gateway.gemini.chunks import Chunks
 from interpose.gateway.gemini.message import BLANK
@@ -26,22 +26,22 @@ class GeminiStream:
         self._blank = b""
         self._form: _Events | _Array | None = None
 
-    def feed(self, data: bytes) -> Steps:
+    def feed(self, data: bytes) -> bytes | Steps:
         """What `data` makes possible. Raises EventTooLong or ItemTooLong when a chunk does not end."""
         if self._form is None:
             data = self._blank + data
             start = data.lstrip(BLANK)
             if not start:
                 self._blank = data
-                return
+                return b""
             self._form = _Array() if start.startswith(b"[") else _Events()
-        yield from self._form.feed(data)
+        return self._form.feed(data)
 
     def finish(self, fault: str | None = None) -> Steps:
         """The end of the stream; a fault before the model was finished is told as an error in the API's shape."""
         if self._form is None:
             self._form = _Events()
-            yield from self._form.feed(self._blank)
+            yield from steps_of(self._form.feed(self._blank))
         yield from self._form.finish(fault)
 
 
