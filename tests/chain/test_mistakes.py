@@ -79,7 +79,7 @@ async def done_async(tool_name: str, arguments: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (Renaming(), "Renaming called on with the tool name .*: expected a str"),
+        (Renaming(), "Renaming called on with the tool name .*: expected 1 to 256 printable characters"),
         (Circling(), "Circling gave arguments that hold themselves, or nest deeper than 200"),
     ],
 )

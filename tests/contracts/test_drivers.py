@@ -13,7 +13,7 @@ def test_a_tool_needs_a_name_and_words() -> None:
     """A missing description is the title; neither is refused, and named."""
     assert Tool("t", "Title").description == "Title"
     assert Tool("t", description="Words").title == ""
-    with pytest.raises(ValueError, match="needs a name"):
+    with pytest.raises(ValueError, match="a Tool has the tool name '': expected 1 to 256 printable"):
         Tool("", "Title")
     with pytest.raises(ValueError, match="the tool 't' needs a title or a description"):
         Tool("t")

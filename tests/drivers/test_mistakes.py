@@ -1,6 +1,7 @@
 """Mistakes in tools, middlewares and drivers: each has an outcome, and a message that names who made it."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -8,8 +9,8 @@ import pytest
 
 from interpose.concerns.hooks.middleware import HooksMiddleware
 from interpose.concerns.permission.middleware import PermissionMiddleware
-from interpose.contracts.drivers import DriverResponse, Health, SupportsHealthcheck, ToolApi
-from interpose.contracts.errors import MisuseError
+from interpose.contracts.drivers import DriverResponse, Health, SupportsHealthcheck, Tool, ToolApi
+from interpose.contracts.errors import MisuseError, UnknownToolError
 from interpose.contracts.tools import Arguments, CallNext, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async
 from interpose.drivers.orchestrator import Orchestrator
@@ -270,3 +271,78 @@ def test_a_child_without_a_list_gets_arguments_of_its_own() -> None:
     asyncio.run(invoke_async(spoiling, "echo", given))
     spoiling.runs[1][1]["deep"]["list"].append(3)
     assert given == {"text": "x", "deep": {"list": [1]}}
+
+
+NO_NAMES: list[Any] = [
+    "",
+    None,
+    5,
+    ["echo"],
+    {"a": 1},
+    b"echo",
+    "a\nb",
+    "\ud800",
+    "x" * 257,
+    " echo",
+    "echo ",
+    "\t",
+    "x\0",
+]
+
+
+NO_NAME = r"^the caller gave the tool name .*: expected 1 to 256 printable characters without a space at either end$"
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+@pytest.mark.parametrize("middleware", [[], [Tracing()]])
+def test_what_can_be_no_name_is_told_in_the_same_words_everywhere(name: Any, middleware: list[ToolMiddleware]) -> None:
+    """A direct call, one by a host, one that a driver hands on, with and without a list, sync and async."""
+    leaf = Leaf(middleware=middleware)
+    one, two = (Orchestrator({"a": Leaf(), **more}, middleware=middleware) for more in ({}, {"b": Leaf()}))
+    for driver in (leaf, one, two, BareLeaf()):
+        with pytest.raises(UnknownToolError, match=NO_NAME):
+            invoke(driver, name, {})
+        with pytest.raises(UnknownToolError, match=NO_NAME):
+            asyncio.run(invoke_async(driver, name, {}))
+    with pytest.raises(UnknownToolError, match=NO_NAME):
+        two.execute_tool(name, {})
+    assert (leaf.runs, two.leaf_name(name)) == ([], name)
+    with pytest.raises(ValueError, match=r"^a Tool has the tool name .*: expected 1 to 256 printable characters"):
+        Tool(name, "A tool")
+
+
+@pytest.mark.parametrize("name", [name for name in NO_NAMES if name is not None])
+def test_a_model_reads_the_same_words(name: Any) -> None:
+    """Of a call in the shape of an API; the name itself is not said again at length."""
+    for reply in (
+        {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": name, "arguments": "{}"}}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": name, "input": {}}]},
+        {"type": "function_call", "call_id": "c1", "name": name, "arguments": "{}"},
+    ):
+        response = Leaf().process_llm_response(reply)
+        assert re.match(
+            r"a call did not run: the call has the tool name .*: expected 1 to 256", str(response.call_detail)
+        )
+        assert len(str(response.retry_prompt)) < 500
+        assert (response.tool_calls[0].tool_name, response.tool_calls[0].outcome) == ("", "failed")
+
+
+def test_a_call_written_as_text_has_the_same_check() -> None:
+    """Also where the arguments are missing; a name that there could be and is not is another driver's."""
+    for text in ('{"tool": "a\\nb", "arguments": {}}', '{"tool": " echo"}', f'{{"tool": "{"x" * 300}", "text": "a"}}'):
+        response = Leaf().process_llm_response(text)
+        assert "the call has the tool name" in str(response.call_detail)
+    assert Leaf().process_llm_response('{"tool": "other", "arguments": {}}').call_failed is False
+
+
+@pytest.mark.parametrize("name", ["a b", "mail.send", "é", "x" * 65])
+def test_native_tools_have_names_that_apis_take(name: str) -> None:
+    """Else the tool is named, with the way out, which works; described in words it works as it is."""
+    leaf = Leaf(tools=[ECHO, Tool(name, "Odd")], act=lambda name, arguments: name)
+    with pytest.raises(MisuseError, match=r"^Leaf has the tool name .*, which APIs refuse: .*; Orchestrator\(\{"):
+        leaf.get_native_tool_context()
+    assert name in leaf.get_driver_system_message()
+    tools = Orchestrator({"label": leaf}).get_native_tool_context().tools
+    assert tools is not None
+    fitting = tools[1]["function"]["name"]
+    assert Orchestrator({"label": leaf}).invoke_tool(fitting, {}) == leaf.invoke_tool(name, {}) == name

@@ -22,7 +22,8 @@ from typing import Any, NoReturn, TypeAlias
 
 from interpose.contracts.arguments import owned, read_only
 from interpose.contracts.copying import copied
-from interpose.contracts.errors import MisuseError
+from interpose.contracts.errors import MisuseError, ToolNameError
+from interpose.contracts.naming import not_a_name
 from interpose.contracts.readonly import READ_ONLY, ReadOnlyDict
 from interpose.contracts.stopping import stop_of, stopped
 from interpose.contracts.tools import Arguments, Call, CallNextAsync, ExecuteTool, ExecuteToolAsync
@@ -57,6 +58,7 @@ def compiled(layers: Iterable[tuple[str, Hook]]) -> Layers:
 
 def run(layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call) -> Any:
     """Runs `terminal` inside the compiled layers; returns and raises what the outermost layer does."""
+    _demand_name(tool_name)
     if layers[1] is None:
         answer = _ran(tool_name, owned(arguments, "the caller"), terminal)
         return _result(tool_name, answer) if type(answer) in _NO_RESULTS else answer
@@ -86,6 +88,7 @@ async def run_async(
     layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call
 ) -> Any:
     """As `run`, awaited."""
+    _demand_name(tool_name)
     if layers[1] is None:
         try:
             answer = await _awaitable(tool_name, _ran(tool_name, owned(arguments, "the caller"), terminal))
@@ -182,11 +185,16 @@ def in_thread(hook: Hook) -> HookAsync:
     return hook_async
 
 
+def _demand_name(tool_name: object) -> None:
+    if (problem := not_a_name(tool_name)) is not None:
+        raise ToolNameError(tool_name, problem)
+
+
 def _passed_on(layers: Layers, tool_name: object, arguments: object) -> ReadOnlyDict:
     """The arguments as these layers get them. Raises MisuseError naming who gave what they cannot get."""
     giver = _name(layers, outwards=1) or "the caller"
-    if not isinstance(tool_name, str):
-        raise MisuseError(f"{giver} called on with the tool name {tool_name!r:.80}: expected a str")
+    if (problem := not_a_name(tool_name)) is not None:
+        raise MisuseError(f"{giver} called on with {problem}")
     return read_only(arguments, giver)
 
 

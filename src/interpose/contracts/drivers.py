@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
 from interpose.contracts.json import JsonObject
+from interpose.contracts.naming import not_a_name
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.stopping import stopped
 
@@ -38,7 +39,8 @@ class Tool:
     """One tool as a model sees it.
 
     `schema` is a JSON Schema of the whole arguments object and stands in place of the one made from `parameters`.
-    Raises ValueError without a name, or with neither title nor description. A missing description is the title.
+    Raises ValueError for what can be no name (`contracts.naming`), and with neither title nor description. A missing
+    description is the title.
     """
 
     name: str
@@ -48,8 +50,8 @@ class Tool:
     schema: JsonObject | None = None
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise ValueError("a Tool needs a name")
+        if (problem := not_a_name(self.name)) is not None:
+            raise ValueError(f"a Tool has {problem}")
         if not (self.title or self.description):
             raise ValueError(f"the tool {self.name!r} needs a title or a description: a model chooses by it")
         object.__setattr__(self, "description", self.description or self.title)

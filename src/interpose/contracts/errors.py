@@ -6,7 +6,9 @@ InterposeError
 ├── MisuseError         a caller broke a contract
 ├── Refused             a protected callable was refused by the policy
 ├── StorageError        the journal or the state cannot be opened
-└── ToolError           a tool could not do what it was asked
+├── ToolError           a tool could not do what it was asked
+└── UnknownToolError    a driver does not offer the tool
+    └── ToolNameError   what was given can be no tool's name
 """
 
 from collections.abc import Iterable
@@ -68,3 +70,11 @@ class UnknownToolError(InterposeError, ValueError):
         self.tool = tool
         self.available = tuple(sorted(available))
         super().__init__(f"there is no tool {tool!r} (there are: {', '.join(self.available) or 'none'})")
+
+
+class ToolNameError(UnknownToolError):
+    """A caller gave what can be no tool's name, so that nobody offers it. `tool` is what was given."""
+
+    def __init__(self, tool: object, problem: str) -> None:
+        super().__init__(tool if isinstance(tool, str) else repr(tool), ())
+        self.args = (f"the caller gave {problem}",)

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 from interpose.contracts.arguments import owned
 from interpose.contracts.calls import Above, Arguments, Call, LateJudge, Withheld
 from interpose.contracts.digest import call_digest
-from interpose.contracts.errors import MisuseError, UnknownToolError
+from interpose.contracts.errors import MisuseError, ToolNameError, UnknownToolError
+from interpose.contracts.naming import not_a_name
 from interpose.contracts.stopping import stop_of, stopped
 
 Reach: TypeAlias = Callable[[str, dict[str, Any], Call], Any]
@@ -23,6 +24,12 @@ ReachAsync: TypeAlias = Callable[[str, dict[str, Any], Call], Awaitable[Any]]
 
 _RUNNING: ContextVar[tuple[Call, str, dict[str, Any]] | None] = ContextVar("interpose-running-tool", default=None)
 """The call whose tool is running here, with the tool's name and arguments; for what the tool calls on by itself."""
+
+
+def demand_name(tool_name: object) -> None:
+    """Raises ToolNameError for what can be no name, which a caller gave."""
+    if (problem := not_a_name(tool_name)) is not None:
+        raise ToolNameError(tool_name, problem)
 
 
 def called_inside(tool_name: str, arguments: Arguments) -> Call:
@@ -58,7 +65,8 @@ class Attempt:
         self._offered = frozenset(offered)
 
     def admit(self, tool_name: str) -> None:
-        """Raises UnknownToolError for a tool that the list does not offer."""
+        """Raises UnknownToolError for a tool that the list does not offer, ToolNameError for what can be no name."""
+        demand_name(tool_name)
         if tool_name not in self._offered:
             raise UnknownToolError(tool_name, self._offered)
 

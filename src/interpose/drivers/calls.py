@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
+from interpose.contracts.naming import not_a_name
 from interpose.drivers.prompts import PromptStrategy
 from interpose.wire.strictjson import read_arguments
 
@@ -50,11 +51,13 @@ class ProposedCall:
 def proposed(call_id: object, tool_name: object, arguments: Json) -> ProposedCall:
     """A call from the parts of a message: arguments as an object or as JSON text, an id and a name of any kind."""
     own_id = call_id if isinstance(call_id, str) and call_id else None
-    if not isinstance(tool_name, str) or not tool_name:
+    if tool_name is None:
         return ProposedCall(own_id, "", {}, "the call names no tool")
+    if (problem := not_a_name(tool_name)) is not None:
+        return ProposedCall(own_id, "", {}, f"the call has {problem}")
 
     read, problem = _read(arguments)
-    return ProposedCall(own_id, tool_name, read or {}, problem)
+    return ProposedCall(own_id, str(tool_name), read or {}, problem)
 
 
 def with_last_cut_off(calls: tuple[ProposedCall, ...]) -> tuple[ProposedCall, ...]:
@@ -73,8 +76,8 @@ def call_in(found: JsonObject, prompts: PromptStrategy) -> ProposedCall | None:
         return None
     if argument_field is not None:
         return proposed(None, found[tool_field], found[argument_field])
-    if len(found) == 1:
-        return ProposedCall(None, found[tool_field], {})
+    if len(found) == 1 or not_a_name(found[tool_field]) is not None:
+        return proposed(None, found[tool_field], {})
 
     others = ", ".join(repr(key) for key in found if key != tool_field)
     problem = f"arguments belong into {prompts.argument_fields[0]!r}, and it has {others} instead"

@@ -9,7 +9,7 @@ from typing import Any
 from interpose.contracts.arguments import owned
 from interpose.contracts.drivers import Tool, ToolDriver
 from interpose.contracts.tools import Arguments, Call, SupportsToolMiddleware
-from interpose.drivers.attempt import called_inside
+from interpose.drivers.attempt import called_inside, demand_name
 from interpose.drivers.driver import BaseDriver, listed_tools
 
 
@@ -34,6 +34,7 @@ def invoke(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call: Ca
         return driver.invoke_tool(tool_name, arguments, call=inside)
     if isinstance(driver, SupportsToolMiddleware):
         return driver.invoke_tool(tool_name, arguments)
+    demand_name(tool_name)
     return driver.execute_tool(tool_name, owned(arguments, "the caller"))
 
 
@@ -44,4 +45,5 @@ async def invoke_async(driver: ToolDriver, tool_name: str, arguments: Arguments,
         return await driver.invoke_tool_async(tool_name, arguments, call=inside)
     if isinstance(driver, SupportsToolMiddleware):
         return await driver.invoke_tool_async(tool_name, arguments)
+    demand_name(tool_name)
     return await driver.execute_tool_async(tool_name, owned(arguments, "the caller"))

@@ -26,6 +26,7 @@ from interpose.contracts.tools import Arguments, Call, Linked, SupportsToolMiddl
 from interpose.drivers.attempt import Attempt
 from interpose.drivers.calls import ProposedCall, is_whole_call, might_be_call
 from interpose.drivers.extraction import DEFAULT_EXTRACTION, ExtractionStrategy, Reply
+from interpose.drivers.naming import fits_apis, no_native_name
 from interpose.drivers.prompts import PromptStrategy
 from interpose.drivers.replies import Answered, Reading, Steps, Wording, blame, failed, is_ours, read, steps, succeeded
 from interpose.kernel.boundary import guarded
@@ -141,15 +142,22 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
     def get_native_tool_context(self, model_name: str | None = None, *, api: ToolApi = "openai") -> NativeToolContext:
         """The offered tools in the shape of a provider's API, or in words for a model that has no native tools.
 
-        Raises ValueError for an `api` whose shape is not known.
+        Raises ValueError for an `api` whose shape is not known, MisuseError for a tool whose name no API takes: an
+        Orchestrator offers it under one that they do.
         """
         if api not in get_args(ToolApi):
             raise ValueError(f"api={api!r}: expected {' or '.join(map(repr, get_args(ToolApi)))}")
         if not self.prompts.has_native_tools(model_name):
             return NativeToolContext(self.get_driver_system_message(model_name), None)
 
+        offered = self.offered_tools()
+        if unfit := [tool.name for tool in offered if not fits_apis(tool.name)]:
+            raise MisuseError(
+                f"{type(self).__name__} has {no_native_name(unfit[0])}; "
+                'Orchestrator({"label": driver}) offers the tool under one that fits'
+            )
         told = _openai_tool if api == "openai" else _anthropic_tool
-        return NativeToolContext(self.prompts.native_system_message, tuple(told(tool) for tool in self.offered_tools()))
+        return NativeToolContext(self.prompts.native_system_message, tuple(told(tool) for tool in offered))
 
     def might_be_tool_call(self, partial: str) -> bool:
         """Whether the text so far holds a call or may become one; cheap."""

@@ -9,8 +9,19 @@ from typing import Final
 
 NAME_MOST: Final = 64
 
+_FITS: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{NAME_MOST}}}")
 _UNFIT_TOOL: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _UNFIT_ARGUMENT: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def fits_apis(name: str) -> bool:
+    """Whether every model's API takes it as a tool's name."""
+    return _FITS.fullmatch(name) is not None
+
+
+def no_native_name(name: str) -> str:
+    """In words, that an API would refuse it."""
+    return f"the tool name {name!r:.80}, which APIs refuse: they take 1 to {NAME_MOST} letters, digits, '_' and '-'"
 
 
 def tool_name(wanted: str, taken: Collection[str]) -> str:

@@ -18,10 +18,10 @@ from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthchec
 from interpose.contracts.errors import UnknownToolError
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.tools import LABEL_END, Arguments, Call, Linked, SupportsToolMiddleware, ToolMiddleware
-from interpose.drivers.attempt import called_inside
+from interpose.drivers.attempt import called_inside, demand_name
 from interpose.drivers.children import invoke, invoke_async, leaf_of, tools_of
 from interpose.drivers.driver import BaseDriver
-from interpose.drivers.naming import NAME_MOST
+from interpose.drivers.naming import NAME_MOST, fits_apis
 from interpose.drivers.prompts import PromptStrategy
 from interpose.kernel.boundary import fault_line, guarded
 
@@ -30,7 +30,6 @@ _log = logging.getLogger(__name__)
 _SEPARATOR = LABEL_END
 _LABEL_MOST = 32
 _DIGEST_CHARS = 8
-_FITS = re.compile(rf"[A-Za-z0-9_-]{{1,{NAME_MOST}}}")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 _SHORTENED = re.compile(rf"_[0-9a-f]{{{_DIGEST_CHARS}}}\Z")
 _LABEL = re.compile(r"(?!.*__)[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9-])?")
@@ -195,6 +194,7 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
 
     def _resolved(self, tool_name: str) -> tuple[ToolDriver, str]:
         """The child and its own name of the tool."""
+        demand_name(tool_name)
         children = self._children
         several = len(children) > 1
         label = tool_name.partition(_SEPARATOR)[0] if several else next(iter(children), "")
@@ -230,7 +230,7 @@ def _prefix(label: str, *, several: bool) -> str:
 
 def _fitting(name: str) -> str:
     """The name, or one like it that every model's API takes."""
-    if _FITS.fullmatch(name):
+    if fits_apis(name):
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
     return f"{_UNFIT.sub('_', name)[: NAME_MOST - _DIGEST_CHARS - 1]}_{digest}"
