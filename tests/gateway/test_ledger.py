@@ -47,6 +47,24 @@ def test_what_decided_nothing_is_asked_again() -> None:
     assert len(asked) == 2
 
 
+def test_a_numbered_result_of_a_session_that_was_begun_elsewhere() -> None:
+    """One before it that left no edit does not take its edit, also where nobody remembers that one."""
+    ledger = SessionLedger()
+    asked: list[str] = []
+
+    async def judge() -> ResultEdit | None:
+        asked.append("asked")
+        return ResultEdit("note")
+
+    for _ in range(2):
+        assert asyncio.run(ledger.result_once(RESULT, judge, lambda: 1)) == ResultEdit("note")
+
+    assert asked == ["asked"]
+    assert [ledger.result_edit("t1", "digest", nth) for nth in range(3)] == [ResultEdit(), ResultEdit("note"), None]
+    ledger.add_to_result(RESULT, "reminder", 1)
+    assert ledger.result_edit("t1", "digest", 1) == ResultEdit("note\n\nreminder")
+
+
 def test_turns_are_kept_by_place_and_words() -> None:
     """A prompt that says nothing new is remembered and edits nothing."""
     ledger = SessionLedger()

@@ -1,7 +1,9 @@
 """What of a request is new, in all four APIs: what stands before a begun reply, beside results, and inside of files."""
 
+import asyncio
 import base64
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from interpose.gateway.anthropic import ANTHROPIC
 from interpose.gateway.api import Codec, ResultEdit, TurnEdit, Unreadable
 from interpose.gateway.chat import CHAT
 from interpose.gateway.gemini import GEMINI
+from interpose.gateway.ledger import SessionLedger
 from interpose.gateway.reading import first_unseen
 from interpose.gateway.responses import RESPONSES
 from tests.gateway.test_requests import GivenEdits
@@ -285,3 +288,39 @@ def test_what_is_no_list_is_named(codec: Codec, body: Any, words: str) -> None:
     """The error says which member, what it must be, and what it is."""
     with pytest.raises(Unreadable, match=f"^{words}$"):
         codec.read(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("api", CODECS)
+def test_equal_results_of_one_id_are_judged_each(api: str) -> None:
+    """Some providers count the ids of calls anew: each result is judged, once, and keeps an edit of its own."""
+    ledger = SessionLedger()
+    turns = [said(api, "go"), *called(api), *result(api, "same")]
+    asked: list[str] = []
+
+    async def judged(view: Any, note: str) -> list[ResultEdit]:
+        async def judge() -> ResultEdit:
+            asked.append(note)
+            return ResultEdit(note)
+
+        return [await ledger.result_once(one, judge, partial(view.nth, one)) for one in view.results]
+
+    for number, note in enumerate(("first", "second", "third")):
+        view = read(api, *turns)
+        assert asyncio.run(judged(view, note)) == [ResultEdit(note)]
+        assert asyncio.run(judged(read(api, *turns), "again")) == [ResultEdit(note)]
+        assert view.nth(view.results[0]) == number
+        turns += [*called(api), *result(api, "same")]
+
+    text = read(api, *turns).rewritten(ledger, None).body.decode()
+    assert asked == ["first", "second", "third"]
+    assert [text.count(note) for note in asked] == [1, 1, 1]
+    assert text.index("first") < text.index("second") < text.index("third")
+
+
+@pytest.mark.parametrize("api", CODECS)
+def test_equal_results_in_one_request(api: str) -> None:
+    """They are told apart too, and another output of the same id is the first of its own."""
+    both = [*result(api, "same"), *result(api, "same"), *result(api, "other")]
+    view = read(api, said(api, "go"), *called(api), *called(api), *called(api), *both)
+
+    assert [view.nth(one) for one in view.results] == [0, 1, 0]

@@ -58,7 +58,7 @@ class GivenEdits:
         """None."""
         return
 
-    def result_edit(self, call_id: str, digest: str) -> ResultEdit | None:
+    def result_edit(self, call_id: str, digest: str, nth: int = 0) -> ResultEdit | None:
         """The edit given."""
         return self.results.get(call_id)
 

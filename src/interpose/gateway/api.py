@@ -215,8 +215,8 @@ class Edits(Protocol):
         """The positions of prompts that are edited."""
         ...
 
-    def result_edit(self, call_id: str, digest: str) -> ResultEdit | None:
-        """The edit of this very result, or None."""
+    def result_edit(self, call_id: str, digest: str, nth: int = 0) -> ResultEdit | None:
+        """The edit of this very result, or None; of equal ones in a history it is the `nth`, counted from 0."""
         ...
 
     def turn_edit(self, position: int, digest: str) -> TurnEdit | None:
@@ -318,6 +318,10 @@ class RequestView(Protocol):
     @property
     def results(self) -> tuple[NewResult, ...]:
         """The tool results that the model has not seen."""
+        ...
+
+    def nth(self, result: NewResult) -> int:
+        """How many results before this one of `results` have its call's id and its output; reads all of the history."""
         ...
 
     @property

@@ -58,7 +58,7 @@ class Judging:
             await self._judge(Compaction(context=self.context))
             return TurnEdit(), None
         for result in request.results:
-            edit = await self.ledger.result_once(result, partial(self._result, result))
+            edit = await self.ledger.result_once(result, partial(self._result, result), partial(request.nth, result))
             wanted = edit.tool_choice or wanted
         turn = TurnEdit()
         if request.turn is not None:
@@ -76,7 +76,7 @@ class Judging:
             self.ledger.add_to_turn(request.turn, reminder)
             return True
         if request.results:
-            self.ledger.add_to_result(request.results[-1], reminder)
+            self.ledger.add_to_result(request.results[-1], reminder, request.nth(request.results[-1]))
             return True
         return False
 

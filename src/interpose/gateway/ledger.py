@@ -148,11 +148,11 @@ class SessionLedger:
         with self._lock:
             return self._calls.get(call_id)
 
-    def result_edit(self, call_id: str, digest: str) -> ResultEdit | None:
-        """The edit of this very result, or None."""
-        found = self._own_result_edit(call_id, digest)
+    def result_edit(self, call_id: str, digest: str, nth: int = 0) -> ResultEdit | None:
+        """The edit of this very result, or None; of equal ones in a history it is the `nth`, counted from 0."""
+        found = self._own_result_edit(*_numbered((call_id, digest), nth))
         if found is None and self._wider is not None:
-            return self._wider.result_edit(call_id, digest)
+            return self._wider.result_edit(call_id, digest, nth)
         return found
 
     def turn_edit(self, position: int, digest: str) -> TurnEdit | None:
@@ -239,9 +239,9 @@ class SessionLedger:
         if reminder not in edit.reminder:
             self._keep_turn(key, replace(edit, reminder=framed(edit.reminder, reminder)))
 
-    def add_to_result(self, result: NewResult, reminder: str) -> None:
-        """Adds a reminder below a result, once."""
-        key = (result.call_id, result.digest)
+    def add_to_result(self, result: NewResult, reminder: str, nth: int = 0) -> None:
+        """Adds a reminder below a result, the `nth` of equal ones, once."""
+        key = _numbered((result.call_id, result.digest), nth)
         edit = self._own_result_edit(*key) or ResultEdit()
         if reminder not in edit.addition:
             self.keep_result(key, replace(edit, addition=framed(edit.addition, reminder)))
@@ -282,20 +282,33 @@ class SessionLedger:
                     self._verdicts.put(key, (verdict, call_id, now_s))
             return verdict
 
-    async def result_once(self, result: NewResult, judge: Callable[[], Awaitable[ResultEdit | None]]) -> ResultEdit:
+    async def result_once(
+        self,
+        result: NewResult,
+        judge: Callable[[], Awaitable[ResultEdit | None]],
+        nth: Callable[[], int] = lambda: 0,
+    ) -> ResultEdit:
         """The edit of `result`; `judge` is asked only when nobody judged it yet, by one request at a time.
 
-        A `judge` that gives None decided nothing, and is asked again next time.
+        A `judge` that gives None decided nothing, and is asked again next time. Some providers count the ids of calls
+        anew in each reply: `nth` tells which of equal results it is, and is asked only where that matters.
         """
-        key = (result.call_id, result.digest)
-        async with self._turn_to_judge(key):
-            known = self._own_result_edit(*key)
-            if known is not None:
-                return known
+        first = key = (result.call_id, result.digest)
+        async with self._turn_to_judge(first):
+            if self._own_result_edit(*first) is not None:
+                key = _numbered(first, nth())
+                known = self._own_result_edit(*key)
+                if known is not None:
+                    return known
             edit = await judge()
-            if edit is not None:
-                self.keep_result(key, edit)
-            return edit or ResultEdit()
+            if edit is None:
+                return ResultEdit()
+            if key == first and not edit.is_empty:
+                key = _numbered(first, nth())
+            if key != first and self._own_result_edit(*first) is None:
+                self._put_result(first, ResultEdit())  # so that the next one is asked for its number
+            self.keep_result(key, edit)
+            return edit
 
     async def turn_once(
         self, turn: NewTurn, judge: Callable[[], Awaitable[TurnEdit | None]], *, is_anew: bool = False
@@ -460,6 +473,11 @@ class _Either(Collection[str]):
 def _restore(ledger: SessionLedger, store: LedgerStore, key: tuple[str, str]) -> None:
     for part in store.load(*key):
         ledger.restore(*part)
+
+
+def _numbered(key: tuple[str, str], nth: int) -> tuple[str, str]:
+    """The name of the `nth` result that has this one."""
+    return key if nth == 0 else (key[0], f"{key[1]}#{nth}")
 
 
 def _digest(arguments: JsonObject) -> str:

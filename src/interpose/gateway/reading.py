@@ -4,14 +4,15 @@ Knows: a body with a history in it, whose end the model has not seen yet. Does n
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
 
 from interpose.contracts.json import Json, JsonObject
-from interpose.gateway.api import Edits, NewResult, NewTurn, Resumed, Rewritten
-from interpose.gateway.bodies import RawObject, is_same, tools_of, value_of
+from interpose.gateway.api import Edits, NewResult, NewTurn, ResultEdit, Resumed, Rewritten
+from interpose.gateway.bodies import RawObject, content_digest, is_same, tools_of, value_of
 from interpose.wire.jsonbytes import write_json
 
 UNKNOWN_CALL = "the call that this result answers is not in the history"
@@ -25,6 +26,28 @@ def first_unseen(of_model: Sequence[bool], heard: Sequence[bool]) -> int:
     """
     last = max((at for at, is_heard in enumerate(heard) if is_heard), default=0)
     return max((at + 1 for at in range(last) if of_model[at]), default=0)
+
+
+class ResultEdits:
+    """The edits of a history's results, asked for in their order: equal ones of one call's id are told apart by it."""
+
+    def __init__(self, edits: Edits) -> None:
+        self._edits = edits
+        self._ids = edits.edited_calls
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def __bool__(self) -> bool:
+        """Whether any result is edited."""
+        return bool(self._ids)
+
+    def next(self, call_id: str, content: Json) -> ResultEdit | None:
+        """The edit of the next result, which has this content; None where it stays as it is."""
+        if call_id not in self._ids:
+            return None
+        key = (call_id, content_digest(content))
+        edit = self._edits.result_edit(*key, self._seen[key])
+        self._seen[key] += 1
+        return None if edit is None or edit.is_empty else edit
 
 
 class ReadRequest(ABC):
@@ -79,9 +102,21 @@ class ReadRequest(ABC):
     def _newest_prompt(self) -> NewTurn | None:
         """The person's newest message, seen or not."""
 
+    def nth(self, result: NewResult) -> int:
+        """As the port says."""
+        before = next(at for at, one in enumerate(self.results) if one is result)
+        told = [one for position in range(self._new_from) for one in self._told(position)]
+        same = sum(one[0] == result.call_id and content_digest(one[1]) == result.digest for one in told)
+        new = self.results[:before]
+        return same + sum((one.call_id, one.digest) == (result.call_id, result.digest) for one in new)
+
     @abstractmethod
     def _new_results(self) -> Iterator[NewResult]:
         """The tool results that the model has not seen."""
+
+    @abstractmethod
+    def _told(self, position: int) -> Iterator[tuple[str, Json]]:
+        """The results that stand there: the id of the call, and the content that their digest is made of."""
 
     def _with_history(self, key: str, history: list[bytes], choice: Mapping[str, msgspec.Raw]) -> Rewritten:
         """The body with this history under its key, and the members that say which tool to use; the client's own

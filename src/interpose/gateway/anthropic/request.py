@@ -37,7 +37,7 @@ from interpose.gateway.contents import (
     prompt_text,
     prompted,
 )
-from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, first_unseen
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, ResultEdits, first_unseen
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
 
@@ -99,9 +99,10 @@ class AnthropicRequest(ReadRequest):
 
     def _model_history(self, edits: Edits) -> list[bytes]:
         """The messages as the model knows them; the same objects where that is what the client has."""
+        results = ResultEdits(edits)
         if not edits.restores:
             return [
-                self._edited(position, edits) if role == "user" else self._history[position]
+                self._edited(position, edits, results) if role == "user" else self._history[position]
                 for position, role in enumerate(self._roles)
             ]
         restoring = Restoring(edits, self.root)
@@ -111,7 +112,7 @@ class AnthropicRequest(ReadRequest):
                 case "assistant":
                     messages += restoring.spoken(self._history[position])
                 case "user":
-                    messages.append(restoring.heard(self._edited(position, edits)))
+                    messages.append(restoring.heard(self._edited(position, edits, results)))
                 case _:
                     messages += [*restoring.between(), self._history[position]]
         return [*messages, *restoring.between()]
@@ -137,11 +138,11 @@ class AnthropicRequest(ReadRequest):
 
     def _new_results(self) -> Iterator[NewResult]:
         for message in self._history[self._new_from :]:
-            if _RESULT_MARK not in message:
-                continue
-            for block in _blocks(message):
-                if isinstance(block, dict) and block.get("type") == "tool_result":
-                    yield self._result(block)
+            yield from map(self._result, _results_in(message))
+
+    def _told(self, position: int) -> Iterator[tuple[str, Json]]:
+        for block in _results_in(self._history[position]) if self._roles[position] == "user" else ():
+            yield str(block.get("tool_use_id") or ""), block.get("content", "")
 
     def _result(self, block: JsonObject) -> NewResult:
         call_id = str(block.get("tool_use_id") or "")
@@ -170,10 +171,10 @@ class AnthropicRequest(ReadRequest):
                     return str(value_of(block.get("name")) or ""), arguments or {}, problem
         return "", {}, UNKNOWN_CALL
 
-    def _edited(self, position: int, edits: Edits) -> bytes:
+    def _edited(self, position: int, edits: Edits, results: ResultEdits) -> bytes:
         """The message with its edits; the same object when there are none."""
         message = self._history[position]
-        has_results = bool(edits.edited_calls) and _RESULT_MARK in message
+        has_results = bool(results) and _RESULT_MARK in message
         if not has_results and position not in edits.edited_positions:
             return message
 
@@ -184,7 +185,7 @@ class AnthropicRequest(ReadRequest):
         fields = open_object(msgspec.Raw(message))
         content = value_of(fields.get("content"))
         blocks = [msgspec.Raw(_text_block(content))] if isinstance(content, str) else _raw_blocks(message)
-        edited = [_edited_block(block, edits) for block in blocks]
+        edited = [_edited_block(block, results) for block in blocks]
         if turn is not None and not turn.is_empty:
             edited = prompted(edited, turn, _is_prompt, _text_blocks, _is_others)
         if is_same(edited, blocks):
@@ -238,8 +239,13 @@ def _raw_blocks(message: bytes) -> list[msgspec.Raw]:
     return open_array(content)
 
 
-def _blocks(message: bytes) -> list[Json]:
-    return [value_of(raw) for raw in _raw_blocks(message)]
+def _results_in(message: bytes) -> Iterator[JsonObject]:
+    if _RESULT_MARK not in message:
+        return
+    for raw in _raw_blocks(message):
+        block = value_of(raw)
+        if isinstance(block, dict) and block.get("type") == "tool_result":
+            yield block
 
 
 def _text_block(text: str) -> bytes:
@@ -259,17 +265,14 @@ def _is_others(block: msgspec.Raw) -> bool:
     return is_reminder(value) or (isinstance(value, dict) and value.get("type") == "tool_result")
 
 
-def _edited_block(raw: msgspec.Raw, edits: Edits) -> msgspec.Raw:
+def _edited_block(raw: msgspec.Raw, results: ResultEdits) -> msgspec.Raw:
     if _RESULT_MARK not in bytes(raw):
         return raw
     value = value_of(raw)
     if not isinstance(value, dict) or value.get("type") != "tool_result":
         return raw
-    call_id = str(value.get("tool_use_id") or "")
-    if call_id not in edits.edited_calls:
-        return raw
-    edit = edits.result_edit(call_id, content_digest(value.get("content", "")))
-    if edit is None or edit.is_empty:
+    edit = results.next(str(value.get("tool_use_id") or ""), value.get("content", ""))
+    if edit is None:
         return raw
 
     fields = open_object(raw)

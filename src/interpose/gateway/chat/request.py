@@ -35,7 +35,7 @@ from interpose.gateway.contents import (
     prompt_text,
     prompted,
 )
-from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, first_unseen
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, ResultEdits, first_unseen
 from interpose.wire.jsonbytes import write_json
 
 _RESULT_ROLES = ("tool", "function")
@@ -78,7 +78,8 @@ class ChatRequest(ReadRequest):
 
     def _model_history(self, edits: Edits) -> list[bytes]:
         """The messages as the model knows them; the same objects where that is what the client has."""
-        edited = [self._edited(position, edits) for position in range(len(self._history))]
+        results = ResultEdits(edits)
+        edited = [self._edited(position, edits, results) for position in range(len(self._history))]
         if not edits.restores:
             return edited
         restoring = Restoring(edits, self.root)
@@ -113,6 +114,10 @@ class ChatRequest(ReadRequest):
                 problem=problem,
             )
 
+    def _told(self, position: int) -> Iterator[tuple[str, Json]]:
+        if self._roles[position] in _RESULT_ROLES:
+            yield self._call_id(position), self._field(position, "content")
+
     def _call_id(self, position: int) -> str:
         if self._roles[position] == "function":
             return legacy_id(str(self._field(position, "name") or ""))
@@ -128,12 +133,12 @@ class ChatRequest(ReadRequest):
                     return call.name, call.arguments, call.problem
         return "", {}, UNKNOWN_CALL
 
-    def _edited(self, position: int, edits: Edits) -> bytes:
+    def _edited(self, position: int, edits: Edits, results: ResultEdits) -> bytes:
         """The message with its edits; the same object when there are none."""
         message = self._history[position]
         role = self._roles[position]
-        if role in _RESULT_ROLES and edits.edited_calls:
-            return self._edited_result(position, edits)
+        if role in _RESULT_ROLES and results:
+            return self._edited_result(position, results)
         if role != "user" or position not in edits.edited_positions:
             return message
 
@@ -142,15 +147,10 @@ class ChatRequest(ReadRequest):
             return message
         return self._with_content(position, _prompted(self._field(position, "content"), turn))
 
-    def _edited_result(self, position: int, edits: Edits) -> bytes:
-        call_id = self._call_id(position)
-        if call_id not in edits.edited_calls:
-            return self._history[position]
+    def _edited_result(self, position: int, results: ResultEdits) -> bytes:
         content = self._field(position, "content")
-        edit = edits.result_edit(call_id, content_digest(content))
-        if edit is None or edit.is_empty:
-            return self._history[position]
-        return self._with_content(position, _annotated(content, edit))
+        edit = results.next(self._call_id(position), content)
+        return self._history[position] if edit is None else self._with_content(position, _annotated(content, edit))
 
     def _digest(self, position: int) -> str:
         """What a message says, as a digest that is made once."""

@@ -28,7 +28,7 @@ from interpose.gateway.gemini.history import Restoring, texts_of
 from interpose.gateway.gemini.parts import CALL, CALLING, RESPONSE, TOOL_CONFIG, member, read_call
 from interpose.gateway.gemini.results import edited_response, error_text_of, files_text_of, text_of_response
 from interpose.gateway.marks import occurrences
-from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, first_unseen
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, ResultEdits, first_unseen
 from interpose.wire.jsonbytes import write_json
 
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
@@ -79,7 +79,8 @@ class GeminiRequest(ReadRequest):
 
     def _model_history(self, edits: Edits) -> list[bytes]:
         """The contents as the model knows them; the same objects where that is what the client has."""
-        edited = [self._edited(position, edits) for position in range(len(self._history))]
+        results = ResultEdits(edits)
+        edited = [self._edited(position, edits, results) for position in range(len(self._history))]
         if not edits.restores:
             return edited
         restoring = Restoring(edits, self.root)
@@ -115,6 +116,10 @@ class GeminiRequest(ReadRequest):
                     problem=UNKNOWN_CALL if call is None else call[2],
                 )
 
+    def _told(self, position: int) -> Iterator[tuple[str, Json]]:
+        for call_id, answered, _ in self._answers(position):
+            yield call_id, answered
+
     def _answers(self, position: int) -> Iterator[tuple[str, JsonObject, tuple[str, JsonObject, str | None] | None]]:
         """The function responses of a content: call id, the response, and name, arguments, problem of its call.
 
@@ -148,16 +153,16 @@ class GeminiRequest(ReadRequest):
                 calls.append((call.call_id, (call.name, call.arguments, call.problem)))
         return calls
 
-    def _edited(self, position: int, edits: Edits) -> bytes:
+    def _edited(self, position: int, edits: Edits, results: ResultEdits) -> bytes:
         """The content with its edits; the same object when there are none."""
         content = self._history[position]
-        has_results = bool(edits.edited_calls) and any(True for _ in self._answers(position))
+        has_results = bool(results) and any(True for _ in self._answers(position))
         if not has_results and position not in edits.edited_positions:
             return content
 
         fields = open_object(msgspec.Raw(content))
         raw_parts = listed(fields.get("parts"), "parts")
-        edited = self._edited_results(position, raw_parts, edits) if has_results else raw_parts
+        edited = self._edited_results(position, raw_parts, results) if has_results else raw_parts
         digest = _prompt_digest(_parts(self._values[position]))
         turn = edits.turn_edit(position, digest) if position in edits.edited_positions else None
         if turn is not None and not turn.is_empty and self._roles[position] in _PERSON:
@@ -166,7 +171,7 @@ class GeminiRequest(ReadRequest):
             return content
         return write_json({**fields, "parts": msgspec.Raw(write_json(edited))})
 
-    def _edited_results(self, position: int, raw_parts: list[msgspec.Raw], edits: Edits) -> list[msgspec.Raw]:
+    def _edited_results(self, position: int, raw_parts: list[msgspec.Raw], results: ResultEdits) -> list[msgspec.Raw]:
         answers = self._answers(position)
         edited: list[msgspec.Raw] = []
         for raw in raw_parts:
@@ -175,8 +180,8 @@ class GeminiRequest(ReadRequest):
                 edited.append(raw)
                 continue
             call_id, value, _ = next(answers)
-            edit = edits.result_edit(call_id, content_digest(value)) if call_id in edits.edited_calls else None
-            edited.append(raw if edit is None or edit.is_empty else edited_response(raw, edit))
+            edit = results.next(call_id, value)
+            edited.append(raw if edit is None else edited_response(raw, edit))
         return edited
 
     def _tool_config(self, wanted: ToolChoice | None) -> RawObject:

@@ -11,7 +11,7 @@ import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import ToolChoice
-from interpose.gateway.api import Edits, Mark, NewResult, NewTurn, ResultEdit, Resumed, Rewritten, TurnEdit
+from interpose.gateway.api import Edits, Mark, NewResult, NewTurn, Resumed, Rewritten, TurnEdit
 from interpose.gateway.bodies import (
     content_digest,
     is_same,
@@ -24,7 +24,7 @@ from interpose.gateway.bodies import (
     value_of,
 )
 from interpose.gateway.contents import is_reminder, is_written, lines_in, prompted, without_reminders
-from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, first_unseen
+from interpose.gateway.reading import UNKNOWN_CALL, ReadRequest, ResultEdits, first_unseen
 from interpose.gateway.responses.answers import answer_of
 from interpose.gateway.responses.history import Restoring, is_stored, items_of
 from interpose.gateway.responses.items import qualified, read_call
@@ -132,7 +132,8 @@ class ResponsesRequest(ReadRequest):
 
     def _model_history(self, edits: Edits) -> list[bytes]:
         """The items as the model knows them; the same objects where that is what the client has."""
-        edited = [self._edited(position, edits) for position in range(len(self._history))]
+        results = ResultEdits(edits)
+        edited = [self._edited(position, edits, results) for position in range(len(self._history))]
         if not edits.restores:
             return edited
         restoring = Restoring(edits, self.root)
@@ -189,6 +190,10 @@ class ResponsesRequest(ReadRequest):
                 problem=problem,
             )
 
+    def _told(self, position: int) -> Iterator[tuple[str, Json]]:
+        if _is_output(self._heads[position].type):
+            yield self._call_id(position), self._field(position, "output")
+
     def _call_id(self, position: int) -> str:
         return str(self._field(position, "call_id") or self._field(position, "id") or "")
 
@@ -202,11 +207,11 @@ class ResponsesRequest(ReadRequest):
                     return call.name, call.arguments, call.problem
         return "", {}, UNKNOWN_CALL
 
-    def _edited(self, position: int, edits: Edits) -> bytes:
+    def _edited(self, position: int, edits: Edits, results: ResultEdits) -> bytes:
         """The item with its edits; the same object when there are none."""
         head = self._heads[position]
-        if _is_output(head.type) and edits.edited_calls:
-            return self._edited_result(position, edits)
+        if _is_output(head.type) and results:
+            return self._edited_result(position, results)
         if head.role != "user" or position not in edits.edited_positions:
             return self._history[position]
 
@@ -216,15 +221,10 @@ class ResponsesRequest(ReadRequest):
             return self._history[position]
         return self._with(position, "content", _prompted(content, turn))
 
-    def _edited_result(self, position: int, edits: Edits) -> bytes:
-        call_id = self._call_id(position)
-        if call_id not in edits.edited_calls:
-            return self._history[position]
+    def _edited_result(self, position: int, results: ResultEdits) -> bytes:
         output = self._field(position, "output")
-        edit: ResultEdit | None = edits.result_edit(call_id, content_digest(output))
-        if edit is None or edit.is_empty:
-            return self._history[position]
-        return self._with(position, "output", edited_output(output, edit))
+        edit = results.next(self._call_id(position), output)
+        return self._history[position] if edit is None else self._with(position, "output", edited_output(output, edit))
 
     def _field(self, position: int, name: str) -> Json:
         return value_of(open_object(msgspec.Raw(self._history[position])).get(name))
