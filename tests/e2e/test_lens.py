@@ -5,7 +5,6 @@ counts how much of each prompt it knows. What the gateway changed must be there 
 """
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -173,7 +172,7 @@ def test_a_turn_is_carried_onward_once(case: Case) -> None:
 
     def nudging(point: Point) -> Verdict:
         if isinstance(point, TurnEnd):
-            return replace(allow(point), continuation="run the tests first")
+            return allow(point)._replace(continuation="run the tests first")
         return allow(point)
 
     script: list[Step] = [
@@ -205,7 +204,7 @@ def test_changed_arguments_reach_the_agent_and_the_model_keeps_its_own(case: Cas
 
     def changing(point: Point) -> Verdict:
         if isinstance(point, ToolCall):
-            return replace(allow(point), outcome="patched", arguments={"command": "ls -l"})
+            return allow(point)._replace(outcome="patched", arguments={"command": "ls -l"})
         return allow(point)
 
     script: list[Step] = [Reply(ToolUse("Bash", {"command": "ls"})), Reply(Text("Two.")), Reply(Text("Three."))]
@@ -230,7 +229,7 @@ def test_a_turn_that_is_refused_is_told_in_a_reply(case: Case) -> None:
 
     def closed(point: Point) -> Verdict:
         if isinstance(point, TurnStart):
-            return replace(allow(point), outcome="refused", refusal=Refusal("hours", "it is late"))
+            return allow(point)._replace(outcome="refused", refusal=Refusal("hours", "it is late"))
         return allow(point)
 
     with case.house([], closed) as house:
@@ -248,12 +247,12 @@ def test_a_prompt_and_an_output_can_be_replaced(case: Case) -> None:
         match point:
             case TurnStart():
                 text = point.prompt.replace("secret", "***")
-                return replace(
-                    allow(point), outcome="patched", text=text, reminders=(Reminder("r", "info", "be kind"),)
+                return allow(point)._replace(
+                    outcome="patched", text=text, reminders=(Reminder("r", "info", "be kind"),)
                 )
             case ToolResult():
                 note = Annotation("n", "warn", "look twice")
-                return replace(allow(point), outcome="patched", text="short", annotations=(note,))
+                return allow(point)._replace(outcome="patched", text="short", annotations=(note,))
             case _:
                 return allow(point)
 
@@ -281,7 +280,7 @@ def test_reminders_of_a_turns_end_come_with_the_next_turn(case: Case) -> None:
 
     def reminding(point: Point) -> Verdict:
         if isinstance(point, TurnEnd) and point.text == "One.":
-            return replace(allow(point), reminders=(Reminder("r", "info", "mind the gap"),))
+            return allow(point)._replace(reminders=(Reminder("r", "info", "mind the gap"),))
         return allow(point)
 
     with case.house([Reply(Text("One.")), Reply(Text("Two.")), Reply(Text("Three."))], reminding) as house:
@@ -299,7 +298,7 @@ def test_a_tool_that_cannot_be_forced_is_asked_for() -> None:
 
     def requiring(point: Point) -> Verdict:
         if isinstance(point, TurnStart) and point.prompt == "go":
-            return replace(allow(point), tool_choice=ToolChoice("required", "Read"))
+            return allow(point)._replace(tool_choice=ToolChoice("required", "Read"))
         return allow(point)
 
     with House([Reply(Text("One.")), Reply(Text("Two."))], requiring) as house:

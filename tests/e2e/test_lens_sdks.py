@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import openai
@@ -147,7 +146,7 @@ def test_responses_in_rounds_whose_items_are_named(
 
     def nudging(point: Point) -> Verdict:
         if isinstance(point, TurnEnd) and point.text == "Done.":
-            return replace(allow(point), continuation="run the tests first")
+            return allow(point)._replace(continuation="run the tests first")
         return no_rm(point)
 
     rounds: list[Step] = [Reply(Thinking("hm"), RM), Reply(Text("Done.")), Reply(Text("They pass."))]
@@ -205,9 +204,9 @@ def test_responses_in_rounds_of_a_kept_history_with_other_arguments(
     def changing(point: Point) -> Verdict:
         match point:
             case ToolCall():
-                return replace(allow(point), outcome="patched", arguments={"command": "ls -l"})
+                return allow(point)._replace(outcome="patched", arguments={"command": "ls -l"})
             case TurnEnd(text="Done."):
-                return replace(allow(point), continuation="run the tests first")
+                return allow(point)._replace(continuation="run the tests first")
             case _:
                 return allow(point)
 

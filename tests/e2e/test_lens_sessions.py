@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -161,7 +160,7 @@ def test_what_was_changed_outlives_the_process(case: Case, tmp_path: Path) -> No
 
     def judge(point: Point) -> Verdict:
         if isinstance(point, TurnStart):
-            return replace(allow(point), reminders=(Reminder("r", "info", "be kind"),))
+            return allow(point)._replace(reminders=(Reminder("r", "info", "be kind"),))
         return no_rm(point)
 
     script: list[Step] = [
@@ -513,7 +512,7 @@ def test_calls_whose_ids_a_provider_counts_anew(case: Case) -> None:
 
     def changing(point: Point) -> Verdict:
         if isinstance(point, ToolCall) and point.arguments.get("command") == "del x":
-            return replace(allow(point), outcome="patched", arguments={"command": "trash x"})
+            return allow(point)._replace(outcome="patched", arguments={"command": "trash x"})
         return allow(point)
 
     script: list[Step] = [

@@ -4,7 +4,6 @@ import http.client
 import json
 import threading
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,7 +41,7 @@ def changed(point: Point, body: Json, old: str, new: str) -> Verdict:
     text = json.dumps(body)
     if old not in text:
         return allow(point)
-    return replace(allow(point), outcome="patched", body=json.loads(text.replace(old, new)))
+    return allow(point)._replace(outcome="patched", body=json.loads(text.replace(old, new)))
 
 
 @every_case
@@ -69,7 +68,7 @@ def test_a_request_is_cancelled(case: Case) -> None:
 
     def judge(point: Point) -> Verdict:
         if isinstance(point, LlmRequest):
-            return replace(allow(point), outcome="refused", refusal=Refusal("budget", "it is spent"))
+            return allow(point)._replace(outcome="refused", refusal=Refusal("budget", "it is spent"))
         return allow(point)
 
     with house_of([], judge, wants=["llm.request"]) as house:
@@ -92,7 +91,7 @@ def test_chunks_are_changed_and_dropped(case: Case) -> None:
             return allow(point)
         seen.append(point.sequence)
         if "drop me" in json.dumps(point.data) and "delta" in json.dumps(point.data):
-            return replace(allow(point), outcome="refused", refusal=Refusal("h", "no"))
+            return allow(point)._replace(outcome="refused", refusal=Refusal("h", "no"))
         return changed(point, point.data, "bad", "good")
 
     with house_of([Reply(Text("bad news---- drop me----"))], judge, wants=["llm.chunk"]) as house:
@@ -134,7 +133,7 @@ def test_a_whole_reply_is_cancelled(case: Case) -> None:
 
     def judge(point: Point) -> Verdict:
         if isinstance(point, LlmResponse):
-            return replace(allow(point), outcome="refused", refusal=Refusal("leaks", "it names a customer"))
+            return allow(point)._replace(outcome="refused", refusal=Refusal("leaks", "it names a customer"))
         return allow(point)
 
     script: list[Step] = [Reply(Text("Ms X."), ToolUse("Read", {"file_path": "a"}))]
@@ -207,7 +206,7 @@ def test_what_ends_a_stream_is_never_dropped(case: Case) -> None:
 
     def judge(point: Point) -> Verdict:
         if isinstance(point, LlmChunk):
-            return replace(allow(point), outcome="refused", refusal=Refusal("h", "no"))
+            return allow(point)._replace(outcome="refused", refusal=Refusal("h", "no"))
         return allow(point)
 
     with house_of([Reply(Text("Hello."))], judge, wants=["llm.chunk"]) as house:
