@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.chat import CHAT
@@ -298,3 +301,47 @@ def test_calls_in_no_list_are_judged_too() -> None:
 
         assert len(driven.asked) == 1
         assert finishes(driven.body) == [(0, "stop")]
+
+
+@given(
+    texts=st.lists(st.text(st.sampled_from('{}"\\ab é😀\n')), min_size=1, max_size=20),
+    others=st.lists(
+        st.tuples(
+            st.integers(0, 20),
+            st.sampled_from(
+                [
+                    chunk({"content": "words"}),
+                    chunk(call(1, "more", name="Read", id="r")),
+                    chunk({**call(0, "x"), "content": "beside"}),
+                    chunk(call(0, "y", id="z", name="Other")),
+                    chunk({"tool_calls": call(0, "y")["tool_calls"] + call(0, "z")["tool_calls"]}),
+                    chunk(call(0, "q", type="function", id="b")),
+                    chunk(call(0, "q"), index=1),
+                    b": ping\n\n",
+                ]
+            ),
+        ),
+        max_size=4,
+    ),
+    spaced=st.lists(st.booleans(), min_size=25, max_size=25),
+)
+def test_a_piece_says_the_same_however_it_is_written(
+    texts: list[str], others: list[tuple[int, bytes]], spaced: list[bool]
+) -> None:
+    """Chunks that repeat each other but for a piece are read as those are that all look different."""
+    pieces = [chunk(call(0, text)) for text in texts]
+    for place, other in others:
+        pieces.insert(min(place, len(pieces)), other)
+    frames = [chunk(call(0, "", name="Bash", id="b", type="function")), *pieces]
+    varied = [_spaced(frame, place) if spaced[place] else frame for place, frame in enumerate(frames)]
+    end = [chunk({}, "tool_calls"), DONE]
+
+    one, same = run([*frames, *end]), run([*varied, *end])
+
+    assert one.asked == same.asked
+    assert same.body.replace(b" ", b"") == one.body.replace(b" ", b"")
+
+
+def _spaced(frame: bytes, width: int) -> bytes:
+    """The same chunk with white space that no other has."""
+    return frame.replace(b"data: {", b"data: {" + b" " * (width + 1), 1)

@@ -20,6 +20,7 @@ from interpose.gateway.api import (
     answered,
 )
 from interpose.gateway.bodies import object_of, read_in_one_way
+from interpose.gateway.chat.alike import Alike, alike
 from interpose.gateway.chat.calls import LEGACY
 from interpose.gateway.chat.choice import Choice, PartialCall, refused_calls, rewritten_deltas
 from interpose.gateway.chat.chunks import (
@@ -71,6 +72,8 @@ class ChatStream(EventStream):
         self._told: list[RefusedCall] = []
         self._earlier: Earlier | None = None
         self._is_over = False
+        self._alike: Alike | None = None
+        """The last event, where it said nothing but a piece of a call."""
         self._is_one_choice = True
         self._finishes = 0
         self._has_text = False
@@ -109,7 +112,14 @@ class ChatStream(EventStream):
         self._has_text = TEXT_MARK.search(raw) is not None
         self._wants_text = not self._has_text
 
+    def _collects(self, event: SseEvent) -> bool:
+        alike = self._alike
+        if alike is None or len(alike.choice.raw) + len(event.raw) > HELD_BYTES_MAX:
+            return False
+        return alike.takes(event)
+
     def _take(self, event: SseEvent, out: Out) -> Steps:
+        self._alike = None
         if self._wants_text:
             self._note_text(event.raw)
         yield from read_in_one_way(event.data, out)
@@ -197,6 +207,8 @@ class ChatStream(EventStream):
         choice.raw += held.raw
         if len(choice.raw) > HELD_BYTES_MAX:
             yield from self._drop(choice, f"the calls are larger than {HELD_BYTES_MAX} bytes")
+        elif held is event and self._earlier is None:
+            self._alike = alike(event, delta, choice)
         if is_end:
             finish = with_delta(event, chunk, said, {}, said["finish_reason"])
             yield from self._finished(finish, said, choice, out, exact)
