@@ -4,6 +4,7 @@ Knows: launch prefixes, clients' tokens, Host and Origin. Does not know: what is
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from interpose.contracts.ports import Launch, Launches
@@ -16,8 +17,7 @@ _OWN_SITES = frozenset({b"none", b"same-origin"})
 """What a browser says of a request that no other site's page has made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(NamedTuple):
     """A request that may go on: its launch if it has one, its headers and query string without any token of ours."""
 
     launch: Launch | None

@@ -5,7 +5,7 @@ Knows: places in a conversation, moments. Does not know: any API, what is judged
 """
 
 import threading
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from interpose.gateway.recent import Recent
 
@@ -15,16 +15,14 @@ AGAIN_S = 60.0
 CONVERSATIONS_MAX = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(NamedTuple):
     """How often the conversation was begun anew so far, and whether this request did that."""
 
     number: int = 0
     is_anew: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where in its conversation a request stands: the newest prompt's position, and whether the model went on from it.
 
     `generation` is the policy's: what it says of the same words may differ from then on.

@@ -5,7 +5,7 @@ Knows: the order of the steps and what each fault is told as. Does not know: any
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -245,7 +245,7 @@ class Exchange:
 
     def _rounds(self, request: RequestView, judging: Judging, question: Question, asked: Asked) -> Rounds:
         async def ask(body: bytes) -> UpstreamReply | UpstreamDown:
-            return await asked.ask(replace(question, body=body))
+            return await asked.ask(question._replace(body=body))
 
         sent = question.body
         return Rounds(
@@ -333,7 +333,8 @@ class Exchange:
             launch = visit.launch
             of_one_agent = (launch.session,) if launch is not None and launch.agent else ()
             named = unnamed(visit.workspace or "", *of_one_agent, request.hint, conversation)
-        visit.identity = identity_of(visit.headers, visit.launch, named)
+        if named:
+            visit.identity = identity_of(visit.headers, visit.launch, named)
 
     async def _replies(self) -> SessionLedger:
         """Whose the replies are that this workspace's clients go on from by name."""

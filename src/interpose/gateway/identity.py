@@ -5,11 +5,11 @@ Knows: the clients' headers. Does not know: bodies, histories.
 Sources: headers recorded from Claude Code 2.1, Codex 0.171, opencode 1.18.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.ports import Launch
-from interpose.gateway.routes import Headers, session_of
+from interpose.gateway.routes import SESSION_HEADERS, Headers, session_of
 from interpose.kernel.ids import derived_id, random_id
 from interpose.wire.jsonbytes import read_json
 
@@ -18,12 +18,12 @@ PARENT_HEADER = b"x-parent-session-id"
 TURN_HEADER = b"x-codex-turn-metadata"
 """JSON: the ids of session, thread and turn, and what kind of request it is."""
 
+_TELLING = (*SESSION_HEADERS, SUBAGENT_HEADER, PARENT_HEADER, TURN_HEADER)
 _ID_CHARS = 200
 _COMPACTION = "compaction"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Whose request it is.
 
     Attributes:
@@ -43,8 +43,10 @@ class Identity:
 
 def identity_of(headers: Headers, launch: Launch | None, named: str | None = None) -> Identity:
     """Whose request these headers and this launch make it; `named` is the session where no header names one."""
-    told = _told(headers)
     session = _short(session_of(headers) or named) or (launch.session if launch else "") or random_id("s", 12)
+    if not headers.has(*_TELLING):
+        return Identity(session)
+    told = _told(headers)
     turn = told.get("turn_id")
     parent, subagent = _subagent(headers, told, session)
     return Identity(

@@ -5,8 +5,7 @@ Knows: hop-by-hop headers, base URLs, proxies of the environment. Does not know:
 
 from base64 import b64encode
 from collections.abc import AsyncIterator, Collection, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from interpose.gateway.settings import Target
@@ -32,8 +31,7 @@ _LEFT_OUT = _HOP_BY_HOP | _OURS
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """A request to an upstream.
 
     `body` is bytes when it was read, an iterator when it streams through, None for no body. `is_judged` asks for a

@@ -135,7 +135,10 @@ def session_of(headers: Headers) -> str | None:
 def agent_of(headers: Headers) -> str | None:
     """The agent that the client says it is, or None."""
     said = (headers.get(b"user-agent") or "").lower()
-    return next((agent for mark, agent in _AGENTS if said.startswith(mark)), None)
+    for mark, agent in _AGENTS:
+        if said.startswith(mark):
+            return agent
+    return None
 
 
 def host_name(host: str) -> str:
