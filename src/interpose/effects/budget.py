@@ -95,6 +95,8 @@ class BudgetTracker:
 
     def __init__(self, settings: BudgetSettings | None = None) -> None:
         self._settings = settings or BudgetSettings()
+        self._budgets_ms = self._settings.budgets_ms
+        self._warmup_calls = self._settings.warmup_calls
         self._samples: dict[tuple[str, Hook], _Samples] = {}
         self._lock = threading.Lock()
 
@@ -118,17 +120,17 @@ class BudgetTracker:
 
     def overrun(self, registration_id: str, hook: Hook, elapsed_ms: float) -> BudgetReading | None:
         """As `record`, but reads only a call after warm-up that was over budget; the quick way for a hot path."""
-        if elapsed_ms > self._settings.budgets_ms[hook]:
+        if elapsed_ms > self._budgets_ms[hook]:
             reading = self.record(registration_id, hook, elapsed_ms)
             return None if reading.warmup else reading
 
         with self._lock:
             samples = self._samples.get((registration_id, hook))
-            if samples is None or samples.calls < self._settings.warmup_calls:
-                self._sampled(registration_id, hook, elapsed_ms)
+            if samples is not None and samples.calls >= self._warmup_calls:
+                samples.calls += 1
+                samples.held.append(elapsed_ms)
                 return None
-            samples.calls += 1
-            samples.held.append(elapsed_ms)
+            self._sampled(registration_id, hook, elapsed_ms)
         return None
 
     def _sampled(self, registration_id: str, hook: Hook, elapsed_ms: float) -> "_Samples":

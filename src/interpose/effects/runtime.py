@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from interpose.contracts.decisions import Unknown
 from interpose.contracts.effects import (
@@ -25,6 +25,8 @@ from interpose.effects.budget import BudgetTracker
 from interpose.effects.diagnostics import BudgetExceeded, Diagnostic, DiagnosticOutlet, HookFailed
 from interpose.effects.scope import select
 from interpose.kernel.frozen import FrozenDict, freeze
+
+_NOTHING_BEFORE: Final = EvaluationContext()
 
 _M = TypeVar("_M", bound=Mapping[str, object] | None)
 
@@ -155,11 +157,12 @@ def frozen_input(hook_input: HookInput) -> HookInput:
 class _Progress:
     """One run so far. Belongs to that run alone."""
 
-    __slots__ = ("_effects", "_emissions", "_ids", "_tools", "context", "input")
+    __slots__ = ("_effects", "_emissions", "_hook", "_ids", "_tools", "context", "input")
 
     def __init__(self, hook_input: HookInput, prior_effects: tuple[Effect, ...], tools: Instruments) -> None:
         self.input = hook_input
-        self.context = EvaluationContext(prior_effects)
+        self.context = EvaluationContext(prior_effects) if prior_effects else _NOTHING_BEFORE
+        self._hook = hook_input.hook
         self._effects: tuple[Effect, ...] = ()
         self._emissions: list[Emission] = []
         self._ids: dict[str, None] = {}
@@ -168,7 +171,7 @@ class _Progress:
     def answered(
         self, registration: Registration, effects: tuple[Effect, ...], unknown: Unknown | None, elapsed_ms: float
     ) -> None:
-        hook = self.input.hook
+        hook = self._hook
         reading = self._tools.tracker.overrun(registration.id, hook, elapsed_ms)
         if reading is not None:
             self._tools.emit(
@@ -180,16 +183,16 @@ class _Progress:
 
     def failed(self, registration: Registration, error: BaseException, elapsed_ms: float) -> None:
         failure = failure_text(error)
-        self._tools.emit(HookFailed(registration.id, self.input.hook, failure))
+        self._tools.emit(HookFailed(registration.id, self._hook, failure))
         effects: tuple[Effect, ...] = ()
-        if registration.fail_closed and self.input.hook == "before_tool":
+        if registration.fail_closed and self._hook == "before_tool":
             effects = (BlockTool(f"{registration.id} failed, and what it guards does not run without it"),)
         self._emissions.append(Emission(registration, effects, None, failure, elapsed_ms))
         if effects:
             self._take(registration, effects)
 
     def result(self) -> HookResult:
-        return HookResult(self.input.hook, self.input, self._effects, tuple(self._ids), tuple(self._emissions))
+        return HookResult(self._hook, self.input, self._effects, tuple(self._ids), tuple(self._emissions))
 
     def _take(self, registration: Registration, effects: tuple[Effect, ...]) -> None:
         if registration.mode == "observe":
