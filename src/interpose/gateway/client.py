@@ -107,6 +107,7 @@ class Connection(asyncio.Protocol):
         self._served = 0
         self._waiter: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
+        self._is_readable: Callable[[], bool] | None = None
         self._watch = Watch(self._look)
         self._heard_at = 0.0
         self._is_paused = False
@@ -124,8 +125,7 @@ class Connection(asyncio.Protocol):
 
         On a connection that nobody uses that is never good: what is written behind it may not be read.
         """
-        found = self._transport.get_extra_info("socket") if self._transport is not None else None
-        return found is not None and _is_readable(found.fileno())
+        return self._is_readable is not None and self._is_readable()
 
     async def ask(self, request: Request) -> Answer:
         """Sends a request; gives its answer once the head is there. Cancelling closes the connection.
@@ -184,6 +184,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
         self._transport = cast("asyncio.Transport", transport)  # which uvloop's is but in name
+        found = transport.get_extra_info("socket")
+        self._is_readable = _looking_at(found.fileno()) if found is not None else None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio."""
@@ -327,12 +329,13 @@ def _may_be_served_twice(request: Request | None) -> bool:
     return request is not None and request.method in IDEMPOTENT and not isinstance(request.body, AsyncIterator)
 
 
-def _is_readable(descriptor: int) -> bool:
+def _looking_at(descriptor: int) -> Callable[[], bool]:
+    """Tells whether there is something to be read, without waiting for it."""
     if not hasattr(select, "poll"):  # not on every platform
-        return bool(select.select([descriptor], [], [], 0)[0])
+        return lambda: bool(select.select([descriptor], [], [], 0)[0])
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
+    return lambda: bool(poll.poll(0))
 
 
 def _set(waiting: "asyncio.Future[None] | None") -> None:
