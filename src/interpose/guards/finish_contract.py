@@ -150,12 +150,12 @@ class FinishContract:
         return _Result(paths, command) if paths or command else None
 
     def _assess(self, given: HookInput, context: EvaluationContext) -> tuple[Effect, ...]:
-        if not ended_normally(given) or not (given.text or "").strip() or _is_stopped(context):
-            return ()
         with self._lock:
             results = tuple(self._results.get(session_of(given)) or ())
         if self._sink is None and not any(result.paths for result in results):
             return ()  # most turns change nothing, and need not look at the filesystem for how much proof is wanted
+        if not ended_normally(given) or not (given.text or "").strip() or _is_stopped(context):
+            return ()
         decision = self._decide(given, results)
         self._tell(decision)
         if decision.finding != "engage":

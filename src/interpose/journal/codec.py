@@ -93,7 +93,7 @@ def to_row(line: bytes) -> Row:
         *texts, data = msgspec.structs.astuple(_DECODER.decode(line))
     except msgspec.ValidationError:
         return _odd_row(line)
-    return (*texts, bytes(data).decode())
+    return (*texts, str(data, "utf-8"))
 
 
 def to_line(line: bytes, seq: int = 0) -> bytes:

@@ -94,7 +94,18 @@ def merge(sync: HookResult, later: HookResult) -> HookResult:
 
 def reactions(result: HookResult) -> tuple[Reaction, ...]:
     """Every registration that ran, in order, in the journal's words."""
-    return tuple([_reaction(emission) for emission in result.emissions])
+    said: list[Reaction] = []
+    for emission in result.emissions:
+        registration, effects, unknown, failure, elapsed_ms = emission
+        is_silent = not effects and unknown is None and failure is None
+        answer: Answer = "continue" if is_silent else _answer(emission)
+        reason = None if is_silent else _reason(emission)
+        said.append(
+            Reaction(
+                registration.id, registration.kind, "check", answer, registration.mode, effects, reason, elapsed_ms
+            )
+        )
+    return tuple(said)
 
 
 def _told(emissions: tuple[Emission, ...]) -> _Told:
@@ -177,21 +188,11 @@ def _tool_choice(told: _Told) -> ToolChoice | None:
     return required
 
 
-def _reaction(emission: Emission) -> Reaction:
-    registration, effects, unknown, failure, elapsed_ms = emission
-    name, kind, mode = registration.id, registration.kind, registration.mode
-    if not effects and unknown is None and failure is None:
-        return Reaction(name, kind, "check", "continue", mode, (), None, elapsed_ms)
-    return Reaction(name, kind, "check", _answer(emission), mode, effects, _reason(emission), elapsed_ms)
-
-
 def _answer(emission: Emission) -> Answer:
     if emission.failure is not None:
         return "failed"
     if emission.unknown is not None:
         return "unknown"
-    if not emission.effects:
-        return "continue"
     return "cancel" if any(isinstance(effect, BlockTool) for effect in emission.effects) else "effects"
 
 
