@@ -604,3 +604,19 @@ def test_the_words_of_a_judged_reply_go_on(kind: str, body: bytes) -> None:
         answer = house.wire(POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(GOOD) + GOOD)
 
     assert answer.startswith(b"HTTP/1.1 299 Odd Success\r\n")
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+def test_a_reply_of_another_api_is_an_error(kind: str) -> None:
+    """An address that leads to another API is told to the client in its own API's shape, and to the journal."""
+    call = {"id": "c", "type": "function", "function": {"name": "Bash", "arguments": "{}"}}
+    body = json.dumps({"object": "chat.completion", "choices": [{"index": 0, "message": {"tool_calls": [call]}}]})
+    sent = f"data: {body}\n\ndata: [DONE]\n\n" if kind == "text/event-stream" else body
+    with House([RawBody(sent.encode(), kind)], strict=False) as house:
+        status, _, answer = house.raw("POST", "/v1/messages", GOOD)
+        reasons = [record.reason for record in house.journal.of_step("failed")]
+
+    assert status == (200 if kind == "text/event-stream" else 502)
+    assert b"Bash" not in answer
+    assert b'"type":"error"' in answer
+    assert any("OpenAI's chat completions, where the client speaks Anthropic's messages" in one for one in reasons)

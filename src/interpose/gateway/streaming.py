@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from typing import TypeAlias
 
-from interpose.gateway.api import Answer, Onward, RoundOver, Step, Steps
+from interpose.gateway.api import Answer, ApiName, Onward, RoundOver, Step, Steps
+from interpose.gateway.shapes import are_own
 from interpose.gateway.transcript import TRANSCRIPT_BYTES_MAX, Transcript
 from interpose.wire.sse import SseEvent, SseReader
 
@@ -19,7 +20,11 @@ Out: TypeAlias = list[bytes]
 class EventStream(ABC):
     """The port `ReplyStream` as far as events are alike: what cannot matter leaves as it came, the rest is taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, api: ApiName | None = None) -> None:
+        """`api` is whose events they must be; None where the stream sees to that itself."""
+        self._api: ApiName | None = api
+        self._is_known = api is None
+        """Whether one of them was of this API's shape."""
         self._reader = SseReader()
         self._transcript = Transcript()
         self._last = b""
@@ -35,6 +40,8 @@ class EventStream(ABC):
         """What `data` makes possible; texts leave within the same call."""
         self._is_between = False
         block = self._reader.take(data)
+        if not self._is_known:
+            self._recognise(self._reader.split(block))
         transcript = self._transcript
         transcript.size += len(block)
         if transcript.size <= TRANSCRIPT_BYTES_MAX:  # as `add` does, without a call for each read
@@ -98,9 +105,16 @@ class EventStream(ABC):
     def _take_last(self, fault: str | None, out: Out) -> Steps:
         """Takes an event that only the end completes; one that breaks off only where the stream did not."""
         events, rest = self._reader.finish()
-        for event in [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events:
+        last = [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events
+        if fault is None and not self._is_known:
+            self._recognise(last)
+        for event in last:
             self._transcript.add(event.raw)
             yield from self._take(event, out)
+
+    def _recognise(self, events: list[SseEvent]) -> None:
+        if self._api is not None:
+            self._is_known = are_own(self._api, events)
 
     def _followed(self, over: RoundOver) -> Generator[Step, Answer, Onward | None]:
         """Asks whether another reply of the model follows in this one; from then on the events are that one's."""
@@ -108,6 +122,7 @@ class EventStream(ABC):
         if not isinstance(answer, Onward):
             return None
         self._reader = SseReader()
+        self._is_known = self._api is None
         self._is_between = True
         return answer
 

@@ -10,9 +10,19 @@ import msgspec
 from interpose.gateway.anthropic.blocks import is_call, read_call
 from interpose.gateway.anthropic.ends import CALLS, NATURAL, NO_CALLS, output_tokens, with_spent
 from interpose.gateway.api import Answer, Onward, RefusedCall, RoundOver, Step, Steps, answered
-from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, open_object, raw_text, value_of
+from interpose.gateway.bodies import (
+    RawObject,
+    is_same,
+    object_of,
+    open_array,
+    open_body,
+    open_object,
+    raw_text,
+    value_of,
+)
 from interpose.gateway.marks import GAP
 from interpose.gateway.proposed import CallIds
+from interpose.gateway.shapes import refuse_foreign
 from interpose.gateway.wholes import WholeReply
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
@@ -34,6 +44,7 @@ class AnthropicReply(WholeReply):
         top = open_body(body, arguments="input")
         content = top.get("content")
         if content is None or not bytes(content).startswith(b"["):
+            refuse_foreign("anthropic", object_of(body))
             yield body
             return
 

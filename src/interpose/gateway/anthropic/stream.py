@@ -67,7 +67,7 @@ class AnthropicStream(EventStream):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__("anthropic")
         self._held: dict[str, Held] = {}
         self._closed: set[str] = set()
         self._tail: list[SseEvent] = []

@@ -11,7 +11,7 @@ import msgspec
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Step, Steps, answered
-from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, open_object, value_of
+from interpose.gateway.bodies import RawObject, is_same, object_of, open_array, open_body, open_object, value_of
 from interpose.gateway.chat.calls import (
     LEGACY,
     entries_of,
@@ -25,6 +25,7 @@ from interpose.gateway.chat.chunks import CALL_REASONS, NATURAL, with_spent
 from interpose.gateway.chat.history import joined
 from interpose.gateway.marks import GAP
 from interpose.gateway.proposed import CallIds
+from interpose.gateway.shapes import refuse_foreign
 from interpose.gateway.wholes import WholeReply
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
@@ -47,6 +48,7 @@ class ChatReply(WholeReply):
         top = open_body(body)
         raw_choices = top.get("choices")
         if raw_choices is None or not bytes(raw_choices).startswith(b"["):
+            refuse_foreign("chat", object_of(body))
             yield body
             return
 

@@ -66,7 +66,7 @@ class ChatStream(EventStream):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__("chat")
         self._choices: dict[Json, Choice] = {}
         self._tail: list[SseEvent | _Finish] = []
         self._told: list[RefusedCall] = []

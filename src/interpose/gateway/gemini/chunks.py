@@ -10,11 +10,12 @@ import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Answer, Dropped, ProposedCall, RoundOver, Unreadable
-from interpose.gateway.bodies import RawObject, open_body, read_in_one_way
+from interpose.gateway.bodies import RawObject, object_of, open_body, read_in_one_way
 from interpose.gateway.gemini.candidates import Candidates, judged_chunk
 from interpose.gateway.gemini.earlier import Earlier, without_end
 from interpose.gateway.gemini.message import chunks_of, text_chunk
 from interpose.gateway.gemini.parts import HARMLESS, ONE_TEXT, OTHER_CANDIDATE
+from interpose.gateway.shapes import refuse_foreign
 from interpose.gateway.streaming import Out, left
 from interpose.wire.jsonbytes import read_json, write_json
 
@@ -86,6 +87,8 @@ class Chunks:
             return None
         yield from read_in_one_way(data, out, arguments="args")
         chunk = _decoded(data)
+        if chunk is not None and chunk.candidates is None:
+            refuse_foreign("gemini", object_of(data))
         is_holding = self._candidates.is_holding
         is_plain = self._is_idle and not is_holding and chunk is not None and _is_plain(chunk)
         fields = None if is_plain else fields_of(data)

@@ -6,12 +6,13 @@ Knows: the body around the candidates. Does not know: verdicts' reasons, sockets
 import msgspec
 
 from interpose.contracts.json import Json
-from interpose.gateway.api import Onward, Steps
-from interpose.gateway.bodies import RawObject, open_body, open_object, value_of
+from interpose.gateway.api import Onward, Steps, steps_of
+from interpose.gateway.bodies import RawObject, object_of, open_body, open_object, value_of
 from interpose.gateway.gemini.candidates import Candidates, items_of, judged_chunk
 from interpose.gateway.gemini.earlier import Earlier, parts_of
 from interpose.gateway.gemini.message import BLANK
 from interpose.gateway.gemini.stream import GeminiStream
+from interpose.gateway.shapes import refuse_foreign
 from interpose.gateway.wholes import WholeReply
 from interpose.wire.jsonbytes import read_json, write_json
 
@@ -34,11 +35,13 @@ class GeminiReply(WholeReply):
         if not body.lstrip(BLANK).startswith(b"["):
             yield from self._judged_body(body)
             return
-        yield from self._array.feed(body)
+        yield from steps_of(self._array.feed(body))
         yield from self._array.finish(fault)
 
     def _judged_body(self, body: bytes) -> Steps:
         top = open_body(body, arguments="args")
+        if "candidates" not in top:
+            refuse_foreign("gemini", object_of(body))
         changed = yield from judged_chunk(top, self._candidates, is_whole=True)
         judged = top if changed is None else changed
         if items_of(top):

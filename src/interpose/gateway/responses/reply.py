@@ -12,11 +12,12 @@ import msgspec
 from interpose.contracts.json import Json
 from interpose.contracts.verdict import Refusal
 from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Steps, answered
-from interpose.gateway.bodies import RawObject, is_same, open_array, open_body, value_of
+from interpose.gateway.bodies import RawObject, is_same, object_of, open_array, open_body, value_of
 from interpose.gateway.proposed import CallIds
 from interpose.gateway.responses.answers import entry_of
 from interpose.gateway.responses.items import is_call, read_call, told_message, with_arguments
 from interpose.gateway.responses.response import message
+from interpose.gateway.shapes import refuse_foreign
 from interpose.gateway.wholes import WholeReply
 from interpose.gateway.wording import refusal_line, refused_line
 from interpose.wire.jsonbytes import write_json
@@ -138,6 +139,8 @@ class ResponsesReply(WholeReply):
 
     def _judged_body(self, body: bytes) -> Steps:
         top = open_body(body)
+        if not has_items(top):
+            refuse_foreign("responses", object_of(body))
         tally = Tally()
         changed = yield from judged_response(top, {}, tally)
         response = top if changed is None else changed

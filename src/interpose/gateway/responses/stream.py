@@ -66,7 +66,7 @@ class ResponsesStream(EventStream):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__("responses")
         self._held: dict[str, Held] = {}
         self._closed: set[str] = set()
         self._settled: dict[Identity, Settled] = {}
