@@ -45,8 +45,8 @@ _START = b"block_start"
 """Bytes without which an event cannot matter while no call is held; an escape may hide any."""
 
 _ENDINGS = (b"message_delta", b"message_stop")
-_LETTER = b"\\u"
-"""How an escape begins that stands for a letter."""
+_LETTER = b"\\u00"
+"""How an escape begins that stands for a letter of a mark."""
 
 _BLOCK = b'"content_block"'
 _PLAIN_BLOCK = re.compile(

@@ -32,8 +32,8 @@ _FINISHES = (b'finish_reason":"', b'finish_reason": "')
 """How nearly all servers write a finish: found ten times as fast as by the pattern, which is left for the others."""
 
 _ESCAPE = b"\\"
-_LETTER = b"\\u"
-"""How an escape begins that stands for a letter."""
+_LETTER = b"\\u00"
+"""How an escape begins that stands for a letter of a mark."""
 
 _REASON = b'finish_reason"'
 _NO_REASON = (b'finish_reason":null', b'finish_reason": null')

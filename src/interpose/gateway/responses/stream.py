@@ -43,7 +43,7 @@ from interpose.wire.sse import SseEvent
 UNENDED = "the reply ended before it was complete"
 
 _MARK = re.compile(
-    rb'output_item|function_call|custom_tool|"output"\s*:\s*\[\s*[^\]\s]|"error"\s*:\s*[^n\s]|"error"\s*[,}]|\\u'
+    rb'output_item|function_call|custom_tool|"output"\s*:\s*\[\s*[^\]\s]|"error"\s*:\s*[^n\s]|"error"\s*[,}]|\\u00'
     rb"|response\.(?:completed|incomplete|failed)|event: ?error"
 )
 """Bytes without which an event cannot matter; an escape may hide any of them."""
