@@ -139,7 +139,7 @@ class AsyncOnly(ToolMiddleware):
         return f"async {await call_next(tool_name, arguments)}"
 
 
-def call_text(tool: str, **arguments: Any) -> str:
+def call_text(tool: str, /, **arguments: Any) -> str:
     """A text reply that calls a tool."""
     return json.dumps({"tool": tool, "arguments": arguments})
 

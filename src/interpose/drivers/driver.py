@@ -20,6 +20,7 @@ from interpose.contracts.drivers import (
     ToolDriver,
 )
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.settings import a_flag, a_function, of_kind, refused
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.stopping import stop_of, stopped
 from interpose.contracts.tools import Arguments, Call, Linked, SupportsToolMiddleware, ToolMiddleware
@@ -42,7 +43,7 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
     that are async only, and has no sync calls.
 
     Keeps no history and nothing of a call: any thread may call, many at once. A subclass that does not call
-    `super().__init__` has an empty list and the defaults.
+    `super().__init__` has an empty list and the defaults. Raises ConfigError naming the setting for what none can be.
     """
 
     _chain: Chain | None = None
@@ -67,10 +68,11 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         serves: Serves = "both",
     ) -> None:
         self._chain = Chain(middleware, serves=serves)
-        self._prompts = prompts
-        self._extraction = tuple(extraction)
-        self._redact = redact
-        self._late_rewrite = late_rewrite
+        kind = type(self).__name__
+        self._prompts = of_kind(f"{kind}(prompts=…)", prompts, PromptStrategy | None, "a PromptStrategy")
+        self._extraction = _strategies(f"{kind}(extraction=…)", extraction)
+        self._redact = a_function(f"{kind}(redact=…)", redact)
+        self._late_rewrite = a_flag(f"{kind}(late_rewrite=…)", late_rewrite)
 
     @property
     def middleware(self) -> tuple[ToolMiddleware, ...]:
@@ -288,6 +290,13 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         finally:
             if attempt is not None:
                 attempt.forget()
+
+
+def _strategies(where: str, given: Any) -> tuple[ExtractionStrategy, ...]:
+    strategies = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not strategies or not all(isinstance(each, ExtractionStrategy) for each in strategies):
+        raise refused(where, given, "ExtractionStrategy values, first claimer first")
+    return strategies
 
 
 def listed_tools(driver: ToolDriver) -> tuple[Tool, ...]:

@@ -4,10 +4,11 @@ Knows: how calls reach the tools. Does not know: what tools they are.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from interpose.chain.chain import Serves
 from interpose.contracts.drivers import Tool, ToolDriver
+from interpose.contracts.settings import of_kind
 from interpose.contracts.tools import Call, Linked, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async, leaf_of, tools_of
 from interpose.drivers.driver import BaseDriver
@@ -24,6 +25,16 @@ class DriverOptions(TypedDict, total=False):
     redact: Callable[[str], str]
     late_rewrite: bool
     serves: Serves
+
+
+Limits = TypeVar("Limits")
+
+
+def limits_of(owner: str, given: Limits | None, kind: type[Limits], name: str = "limits") -> Limits:
+    """The given ones, or the defaults of their kind. Raises ConfigError naming the owner's setting for any other."""
+    if given is None:
+        return kind()
+    return of_kind(f"{owner}({name}=…)", given, kind, f"{kind.__name__}(…)")
 
 
 class HostedDriver(BaseDriver):

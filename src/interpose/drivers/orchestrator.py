@@ -16,6 +16,7 @@ from typing import Any
 
 from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthcheck, Tool, ToolDriver
 from interpose.contracts.errors import UnknownToolError
+from interpose.contracts.settings import of_kind
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.tools import LABEL_END, Arguments, Call, Linked, SupportsToolMiddleware, ToolMiddleware
 from interpose.drivers.attempt import called_inside, demand_name
@@ -58,6 +59,7 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
         prompts: PromptStrategy | None = None,
         **settings: Any,
     ) -> None:
+        of_kind("Orchestrator(prompts=…)", prompts, PromptStrategy | None, "a PromptStrategy")
         asking = replace(prompts or PromptStrategy.default(), unknown_tool="retry_with_list")
         super().__init__(middleware=middleware, prompts=asking, **settings)
         self._changing = threading.Lock()

@@ -7,10 +7,11 @@ grants, where tokens are kept.
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 from urllib.parse import urlencode, urlsplit
 
 from interpose.contracts.errors import ConfigError, InterposeError
+from interpose.contracts.settings import a_table, a_text, each_checked, one_of, seconds
 
 try:
     import httpx
@@ -39,7 +40,8 @@ class SignInError(InterposeError):
 class OAuthClient:
     """This program as one authorization server knows it.
 
-    Raises ConfigError for an endpoint that is neither https nor on this machine.
+    Raises ConfigError naming the field for an endpoint that is neither https nor on this machine, and for what none of
+    the fields can be.
 
     Attributes:
         client_id: what the server calls this program.
@@ -62,6 +64,12 @@ class OAuthClient:
     timeout_s: float = 10.0
 
     def __post_init__(self) -> None:
+        each_checked(self, {"client_id": a_text, "extra": a_table, "timeout_s": seconds})
+        if self.client_secret is not None and (not isinstance(self.client_secret, str) or not self.client_secret):
+            kind = type(self.client_secret).__name__
+            raise ConfigError("OAuthClient.client_secret", f"is given as {kind}", "expected a text, or None")
+        one_of("OAuthClient.authentication", self.authentication, (None, *get_args(ClientAuthentication)))
+        a_text("OAuthClient.token_endpoint", self.token_endpoint, "an https:// address")
         for name in ("token_endpoint", "authorization_endpoint", "device_authorization_endpoint"):
             _refuse_unless_safe(f"OAuthClient.{name}", getattr(self, name))
 
@@ -99,7 +107,10 @@ def _refuse_unless_safe(where: str, url: str | None) -> None:
     if url is None:
         return
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(a_text(where, url, "an https:// address"))
+    except ValueError as error:
+        raise ConfigError(where, f"{url!r:.80} is no address: {error}", "expected an https:// address") from error
     if parts.scheme == "https" and parts.hostname:
         return
     if parts.scheme == "http" and _is_this_machine(parts.hostname or ""):

@@ -16,6 +16,7 @@ from interpose.concerns.auth.authority import UNREACHABLE, OAuthClient, SignInEr
 from interpose.concerns.auth.callback import Callback
 from interpose.concerns.auth.tokens import Tokens
 from interpose.contracts.auth import AuthChallenge, TokenStore
+from interpose.contracts.settings import a_function, a_port, an_age, of_kind
 
 try:
     from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]
@@ -24,6 +25,8 @@ except ImportError as missing:
     raise ImportError("signing in needs more packages: pip install 'interpose[auth]'") from missing
 
 _log = logging.getLogger(__name__)
+
+_OPENS = "BrowserCredentials(open_browser=…)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class BrowserCredentials:
 
     `open_browser` is called with the address (`webbrowser.open`). `port` is the one registered at the server, 0 takes
     any. `now` gives seconds since the epoch. Any thread may ask; they take turns. Raises ConfigError when `client` has
-    no authorization_endpoint.
+    no authorization_endpoint, and naming the setting for what none can be.
     """
 
     def __init__(
@@ -60,11 +63,12 @@ class BrowserCredentials:
         lifetime_s: float = 600.0,
         now: Callable[[], float] = time.time,
     ) -> None:
+        of_kind("BrowserCredentials(client)", client, OAuthClient, "an OAuthClient")
         self._endpoint = client.required("authorization_endpoint")
         self._client = client
-        self._open_browser = open_browser
-        self._port = port
-        self._lifetime_s = lifetime_s
+        self._open_browser = None if open_browser is None else a_function(_OPENS, open_browser)
+        self._port = a_port("BrowserCredentials(port=…)", port)
+        self._lifetime_s = an_age("BrowserCredentials(lifetime_s=…)", lifetime_s)
         self._now = now
         self._tokens = Tokens(client, store, now)
         self._turn = threading.Lock()

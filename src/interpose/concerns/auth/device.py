@@ -12,6 +12,7 @@ from interpose.concerns.auth.authority import UNREACHABLE, UNREADABLE, OAuthClie
 from interpose.concerns.auth.tokens import Tokens, seconds
 from interpose.contracts.auth import AuthChallenge, TokenStore
 from interpose.contracts.json import JsonObject
+from interpose.contracts.settings import of_kind
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _FIELDS = frozenset({"device_code", "user_code", "verification_uri", "complete", "interval", "next_poll", "expires_at"})
@@ -32,6 +33,7 @@ class DeviceCodeCredentials:
     """
 
     def __init__(self, client: OAuthClient, *, store: TokenStore, now: Callable[[], float] = time.time) -> None:
+        of_kind("DeviceCodeCredentials(client)", client, OAuthClient, "an OAuthClient")
         self._endpoint = client.required("device_authorization_endpoint")
         self._client = client
         self._store = store

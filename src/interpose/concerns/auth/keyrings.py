@@ -7,6 +7,7 @@ import json
 
 from interpose.contracts.errors import StorageError
 from interpose.contracts.json import JsonObject
+from interpose.contracts.settings import a_text
 
 try:
     import keyring
@@ -24,7 +25,7 @@ class KeyringTokenStore:
     """
 
     def __init__(self, *, service: str = "interpose", backend: KeyringBackend | None = None) -> None:
-        self._service = service
+        self._service = a_text("KeyringTokenStore(service=…)", service)
         self._backend = backend
 
     def read(self, key: str) -> JsonObject | None:

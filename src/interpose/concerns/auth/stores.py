@@ -15,6 +15,7 @@ from typing import Any
 
 from interpose.contracts.errors import StorageError
 from interpose.contracts.json import JsonObject
+from interpose.contracts.settings import a_path
 
 
 class MemoryTokenStore:
@@ -51,7 +52,7 @@ class FileTokenStore:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = Path(folder)
+        self._folder = Path(a_path("FileTokenStore(folder)", folder, "the path of a folder"))
 
     def read(self, key: str) -> JsonObject | None:
         """What was written last, or None; raises StorageError naming a file that cannot be trusted or read."""

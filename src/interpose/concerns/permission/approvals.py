@@ -8,6 +8,7 @@ from typing import Any
 
 from interpose.contracts.digest import call_digest
 from interpose.contracts.ports import ApprovalRequest, Approvals
+from interpose.contracts.settings import of_kind, refused, seconds
 
 _log = logging.getLogger(__name__)
 
@@ -19,9 +20,11 @@ class ApprovalsConsent:
     """
 
     def __init__(self, approvals: Approvals, *, timeout_s: float = 300.0, reason: str = "") -> None:
+        if isinstance(approvals, type) or not callable(getattr(approvals, "ask", None)):
+            raise refused("ApprovalsConsent(approvals)", approvals, "what interpose.open_approvals() gives")
         self._approvals = approvals
-        self._timeout_s = timeout_s
-        self._reason = reason
+        self._timeout_s = seconds("ApprovalsConsent(timeout_s=…)", timeout_s)
+        self._reason = of_kind("ApprovalsConsent(reason=…)", reason, str, "a text")
 
     def __call__(self, tool_name: str, arguments: dict[str, Any]) -> bool:
         """Whether a person said yes to exactly this; raises what the port raises."""

@@ -11,6 +11,8 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+from interpose.contracts.settings import a_text
+
 _log = logging.getLogger(__name__)
 
 _YES = frozenset({"y", "yes"})
@@ -28,7 +30,7 @@ class ConsoleConsent:
     """
 
     def __init__(self, *, device: str = "/dev/tty") -> None:
-        self._device = device
+        self._device = a_text("ConsoleConsent(device=…)", device, "the file of a terminal")
         self._asking = threading.Lock()
 
     def __call__(self, tool_name: str, arguments: dict[str, Any]) -> bool:

@@ -17,6 +17,8 @@ from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import ToolError
 from interpose.contracts.ports import Policy
 from interpose.contracts.results import result_text
+from interpose.contracts.settings import a_flag, a_function
+from interpose.contracts.settings import refused as configured
 from interpose.contracts.stages import Annotation, Context, ToolCall, ToolResult
 from interpose.contracts.stopping import stop_of
 from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware, Withheld
@@ -24,6 +26,8 @@ from interpose.contracts.verdict import Refusal, Verdict
 from interpose.contracts.wording import annotated, refusal_text, withheld_text
 
 _log = logging.getLogger(__name__)
+
+_ASKED = ("judge", "judge_async")
 
 
 _Steps: TypeAlias = Generator[ToolCall | ToolResult | Act, Any, Any]
@@ -51,6 +55,7 @@ class PolicyMiddleware(ToolMiddleware):
     raises reaches the caller. A result that nobody can look through (`contracts.copying.beyond`) is withheld. A call
     that a middleware further in changes is judged once more when its driver asks, and refused where that verdict
     refuses or would change it again. One instance may serve many drivers and threads at once.
+    Raises ConfigError naming the setting for what none can be.
     """
 
     def __init__(
@@ -61,10 +66,14 @@ class PolicyMiddleware(ToolMiddleware):
         judge_results: bool = True,
         refused: RefusedWith | None = None,
     ) -> None:
+        if isinstance(policy, type) or not all(callable(getattr(policy, name, None)) for name in _ASKED):
+            raise configured("PolicyMiddleware(policy)", policy, "a Policy, such as interpose.load_policy() gives")
+        if not isinstance(context, Context) and not callable(context):
+            raise configured("PolicyMiddleware(context=…)", context, "a Context, or a function that gives one")
         self._policy = policy
         self._context = context
-        self._judge_results = judge_results
-        self._refused = refused or _sentence
+        self._judge_results = a_flag("PolicyMiddleware(judge_results=…)", judge_results)
+        self._refused = _sentence if refused is None else a_function("PolicyMiddleware(refused=…)", refused)
 
     def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
         """Asks `policy.judge`; not to be called on the runtime's loop thread."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from interpose.contracts.drivers import Tool, ToolDriver
+from interpose.contracts.settings import a_flag
 from interpose.contracts.sheet import DriverBinding, DriverMeta
 from interpose.drivers.arguments import check_arguments
 from interpose.drivers.filesystem.files import delete, edit_text, move, read_text, write_text
@@ -16,7 +17,7 @@ from interpose.drivers.filesystem.folder import RootedFolder
 from interpose.drivers.filesystem.limits import FilesystemLimits
 from interpose.drivers.filesystem.searching import find_lines, find_names, list_folder
 from interpose.drivers.filesystem.tools import READING, WRITING
-from interpose.drivers.hosted import DriverOptions, HostedDriver
+from interpose.drivers.hosted import DriverOptions, HostedDriver, limits_of
 
 _Run: TypeAlias = Callable[[Mapping[str, Any]], str]
 
@@ -25,7 +26,8 @@ class FilesystemTools(ToolDriver):
     """Reads and writes text files below `root`, and nowhere else, whatever links and `..` say.
 
     Every result is text; what cannot be done raises ToolError, an unknown tool ValueError. With `read_only` the tools
-    that change files do not exist. Raises ConfigError when `root` is no folder. Any thread may call, many at once.
+    that change files do not exist. Raises ConfigError for a setting that cannot be, such as a `root` that is no folder.
+    Any thread may call, many at once.
     """
 
     meta = DriverMeta(
@@ -38,8 +40,8 @@ class FilesystemTools(ToolDriver):
 
     def __init__(self, root: str | Path, *, read_only: bool = False, limits: FilesystemLimits | None = None) -> None:
         self._folder = RootedFolder(root)
-        self._limits = limits or FilesystemLimits()
-        self._tools = READING if read_only else (*READING, *WRITING)
+        self._limits = limits_of("FilesystemTools", limits, FilesystemLimits)
+        self._tools = READING if a_flag("FilesystemTools(read_only=…)", read_only) else (*READING, *WRITING)
         self._by_name = {tool.name: tool for tool in self._tools}
         self._runs: dict[str, _Run] = {
             "read_file": self._read,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from interpose.contracts.errors import ConfigError, ToolError
+from interpose.contracts.settings import a_path
 
 DEPTH_MOST: Final = 200
 """Components of one path, links resolved."""
@@ -54,8 +55,9 @@ class RootedFolder:
         if os.open not in os.supports_dir_fd:
             raise ConfigError("the filesystem driver", "this platform cannot open files below an open folder")
 
-        self.path = os.path.realpath(root)
-        self._given = os.path.abspath(root)  # noqa: PTH100 - links must stay: it is compared with what models write
+        given = a_path("root", root, "the path of a folder, such as '.' for the current one")
+        self.path = os.path.realpath(given)
+        self._given = os.path.abspath(given)  # noqa: PTH100 - links must stay: it is compared with what models write
         try:
             found = os.stat(self.path)  # noqa: PTH116 - beside the os.open calls it belongs to
         except OSError as error:

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from interpose.contracts.settings import a_count, an_age, each_checked
+
 
 @dataclass(frozen=True, slots=True)
 class FilesystemLimits:
-    """Bounds of one call.
+    """Bounds of one call. Raises ConfigError naming the field for what none of them can be.
 
     Attributes:
         read_bytes: of text returned by one read; larger files are read in slices of lines.
@@ -26,3 +28,7 @@ class FilesystemLimits:
     depth: int = 50
     search_s: float = 10.0
     line_chars: int = 300
+
+    def __post_init__(self) -> None:
+        counts = ("read_bytes", "scan_bytes", "write_bytes", "results", "entries", "depth", "line_chars")
+        each_checked(self, {**dict.fromkeys(counts, a_count), "search_s": an_age})

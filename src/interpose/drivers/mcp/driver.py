@@ -7,14 +7,15 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, Unpack
+from typing import Any, Final, Literal, TypeAlias, Unpack, get_args
 
 import mcp_types as types
 
 from interpose.contracts.drivers import Health, HealthStatus, SupportsHealthcheck, Tool, ToolDriver
 from interpose.contracts.errors import ConfigError, InterposeError, ToolError
+from interpose.contracts.settings import a_count, an_age, each_checked, of_kind, one_of, seconds
 from interpose.contracts.sheet import DriverBinding, DriverMeta
-from interpose.drivers.hosted import DriverOptions, HostedDriver
+from interpose.drivers.hosted import DriverOptions, HostedDriver, limits_of
 from interpose.drivers.mcp.connection import Connection
 from interpose.drivers.mcp.loop import LoopThread
 from interpose.drivers.mcp.results import plain, told
@@ -29,7 +30,7 @@ _NAME: Final = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]{0,29}")
 
 @dataclass(frozen=True, slots=True)
 class McpLimits:
-    """Bounds of one server.
+    """Bounds of one server. Raises ConfigError naming the field for what none of them can be.
 
     Attributes:
         timeout_s: seconds for one call.
@@ -42,6 +43,11 @@ class McpLimits:
     connect_timeout_s: float = 30.0
     result_chars: int = 200_000
     relist_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        each_checked(
+            self, {"timeout_s": seconds, "connect_timeout_s": seconds, "relist_s": an_age, "result_chars": a_count}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +66,8 @@ class McpTools(ToolDriver, SupportsHealthcheck):
     or "json" for the whole result as JSON values.
 
     Raises ToolError when the server cannot be reached, its tool fails or nothing comes back in time, ValueError for an
-    unknown tool, MisuseError after `close`, ConfigError for a name that could not be told apart in a tool's name. Any
-    thread and any event loop may call, many at once.
+    unknown tool, MisuseError after `close`, ConfigError for a setting that cannot be, such as a name that
+    could not be told apart in a tool's name. Any thread and any event loop may call, many at once.
     """
 
     meta = DriverMeta(
@@ -80,16 +86,18 @@ class McpTools(ToolDriver, SupportsHealthcheck):
         results: Results = "text",
         limits: McpLimits | None = None,
     ) -> None:
-        if _NAME.fullmatch(name) is None:
+        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
             raise ConfigError(
                 f"the MCP server {name!r}",
                 "its name is part of each tool's name",
                 "letters, digits, - and single _, at most 30",
             )
         self._name = name
-        self._server = server
-        self._results: Results = results
-        self._limits = limits or McpLimits()
+        self._server = of_kind(
+            f"McpTools({name!r}, server)", server, StdioServer | HttpServer, "StdioServer(…) or HttpServer(…)"
+        )
+        self._results: Results = one_of("McpTools(results=…)", results, get_args(Results))
+        self._limits = limits_of("McpTools", limits, McpLimits)
         self._thread = LoopThread(f"mcp-{name}", f"the MCP server {name!r}")
         self._connection: Connection | None = None
         self._listing: _Listing | None = None

@@ -1,5 +1,6 @@
 """Where an MCP server is, and how a connection to it is opened."""
 
+import functools
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.settings import a_path, a_text, an_environment, each_checked, headers, texts
 from interpose.drivers.mcp.listing import Unusable, sorted_out
 from interpose.drivers.mcp.process import Program, running
 
@@ -31,7 +33,8 @@ _HTTP_READ_S: Final = 300.0
 class StdioServer:
     """A program that speaks MCP on its standard streams.
 
-    It gets the few variables that the SDK passes on (PATH, HOME and the like) and those of `env`.
+    It gets the few variables that the SDK passes on (PATH, HOME and the like) and those of `env`. Raises
+    ConfigError naming the field for what none of them can be.
     """
 
     command: str
@@ -39,12 +42,24 @@ class StdioServer:
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | Path | None = None
 
+    def __post_init__(self) -> None:
+        each_checked(
+            self,
+            {
+                "command": functools.partial(a_text, expected="the name or the path of a program"),
+                "args": functools.partial(texts, expected='a tuple of texts, such as ("-m", "server")'),
+                "env": an_environment,
+            },
+        )
+        if self.cwd is not None:
+            a_path("StdioServer.cwd", self.cwd, "the path of a folder")
+
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
     """A server at a URL that speaks streamable HTTP; `headers` go with every request.
 
-    Raises MisuseError for what is no http or https URL.
+    Raises MisuseError for what is no http or https URL, ConfigError for what is no header.
     """
 
     url: str
@@ -54,6 +69,7 @@ class HttpServer:
         url: Any = self.url
         if not isinstance(url, str) or not _HTTP_URL.match(url):
             raise MisuseError(f"HttpServer({url!r:.200}): expected a URL that begins with http:// or https://")
+        each_checked(self, {"headers": headers})
 
 
 class LastWords:

@@ -14,9 +14,10 @@ from typing import Any, Unpack
 import httpx
 
 from interpose.contracts.drivers import Tool, ToolDriver
-from interpose.contracts.errors import ToolError
+from interpose.contracts.errors import ConfigError, ToolError
+from interpose.contracts.settings import a_count, a_function, a_table, each_checked, headers, of_kind, seconds
 from interpose.contracts.sheet import DriverBinding, DriverMeta
-from interpose.drivers.hosted import DriverOptions, HostedDriver
+from interpose.drivers.hosted import DriverOptions, HostedDriver, limits_of
 from interpose.drivers.rest.deadline import Lifeline, within
 from interpose.drivers.rest.document import is_url, load_document
 from interpose.drivers.rest.operation import Operation
@@ -31,7 +32,7 @@ _ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
 
 @dataclass(frozen=True, slots=True)
 class RestSettings:
-    """How requests are sent and answers shaped.
+    """How requests are sent and answers shaped. Raises ConfigError naming the field for what none of them can be.
 
     Attributes:
         headers: sent with every request; a parameter of the same name is not offered to the model.
@@ -48,6 +49,22 @@ class RestSettings:
     timeout_s: float = 30.0
     response_bytes: int = 262_144
     shape: Callable[[ApiResponse], Any] = told
+
+    def __post_init__(self) -> None:
+        checks: dict[str, Callable[[str, Any], object]] = {
+            "headers": headers,
+            "query": a_table,
+            "timeout_s": seconds,
+            "response_bytes": a_count,
+            "shape": a_function,
+        }
+        each_checked(self, checks)
+        auth: Any = self.auth
+        if auth is not None and not isinstance(auth, httpx.Auth):
+            kind = type(auth).__name__
+            raise ConfigError(
+                "RestSettings.auth", f"is of type {kind}", "expected an httpx.Auth, as httpx.BasicAuth(…)"
+            )
 
 
 class RestTools(ToolDriver):
@@ -82,7 +99,11 @@ class RestTools(ToolDriver):
         client: httpx.Client | None = None,
         async_client: httpx.AsyncClient | None = None,
     ) -> None:
-        self._settings = settings or RestSettings()
+        self._settings = limits_of("RestTools", settings, RestSettings, "settings")
+        for name, given in (("include", include), ("exclude", exclude)):
+            of_kind(f"RestTools({name}=…)", given, Select | None, "Select(…)")
+        of_kind("RestTools(client=…)", client, httpx.Client | None, "an httpx.Client")
+        of_kind("RestTools(async_client=…)", async_client, httpx.AsyncClient | None, "an httpx.AsyncClient")
         loaded = load_document(document, client=client)
         references = References(loaded, "the document" if isinstance(document, Mapping) else str(document))
         document_url = str(document) if is_url(document) else ""

@@ -5,6 +5,7 @@ written (`openapi`, `swagger`), HTTP.
 """
 
 import fnmatch
+import functools
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from interpose.contracts.errors import ConfigError
+from interpose.contracts.settings import each_checked, of_kind, texts
 from interpose.drivers.naming import argument_name, tool_name
 from interpose.drivers.rest.openapi import openapi_body, openapi_parameter, openapi_servers
 from interpose.drivers.rest.operation import Body, Operation, Parameter
@@ -26,10 +28,17 @@ _IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Operations by shell patterns over their tool names, or by tags; one that fits either is selected."""
+    """Operations by shell patterns over their tool names, or by tags; one that fits either is selected.
+
+    Raises ConfigError naming the field for what are no texts.
+    """
 
     operations: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check = functools.partial(texts, expected='a tuple of texts, such as ("get*",)')
+        each_checked(self, {"operations": check, "tags": check})
 
     def holds(self, name: str, tags: Collection[str]) -> bool:
         """Whether an operation is selected."""
@@ -133,6 +142,7 @@ class Reader:
 
 def check_base_url(base_url: str) -> None:
     """Raises ConfigError when paths cannot be put behind it; "" is none and well."""
+    of_kind("base_url", base_url, str, "a URL, such as https://pets.example/v1")
     problem = _problem_of(base_url) if base_url else None
     if problem:
         raise ConfigError(f"base_url {base_url!r}", f"it {problem}", "give one such as https://pets.example/v1")

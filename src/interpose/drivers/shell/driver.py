@@ -12,10 +12,11 @@ from typing import Any, Final, Unpack
 
 from interpose.contracts.drivers import Tool, ToolDriver, ToolParameter
 from interpose.contracts.errors import ToolError
+from interpose.contracts.settings import a_count, a_flag, an_environment, each_checked, refused, seconds, texts
 from interpose.contracts.sheet import DriverBinding, DriverMeta
 from interpose.drivers.arguments import check_arguments
 from interpose.drivers.filesystem.folder import RootedFolder
-from interpose.drivers.hosted import DriverOptions, HostedDriver
+from interpose.drivers.hosted import DriverOptions, HostedDriver, limits_of
 from interpose.drivers.shell.running import MARK, Finished, run, run_async
 
 PASSED_ENV: Final = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
@@ -52,7 +53,7 @@ _PROGRAM: Final = Tool(
 
 @dataclass(frozen=True, slots=True)
 class ShellLimits:
-    """Bounds of one command.
+    """Bounds of one command. Raises ConfigError naming the field for what none of them can be.
 
     Attributes:
         timeout_s: seconds it may take unless the call says otherwise.
@@ -64,6 +65,11 @@ class ShellLimits:
     timeout_most_s: float = 600.0
     output_bytes: int = 65_536
 
+    def __post_init__(self) -> None:
+        each_checked(self, {"timeout_s": seconds, "timeout_most_s": seconds, "output_bytes": a_count})
+        if self.timeout_s > self.timeout_most_s:
+            raise refused("ShellLimits.timeout_s", self.timeout_s, f"at most timeout_most_s, {self.timeout_most_s:g}")
+
 
 class ShellTools(ToolDriver):
     """Runs commands in `root` or a folder inside it; the result is text with the exit code and both outputs.
@@ -72,7 +78,8 @@ class ShellTools(ToolDriver):
     there is only the latter. A command gets the variables of `PASSED_ENV` and `pass_env` from this program, and those
     of `env`. One that takes too long is killed, and the result says so; `running` says which processes are killed with
     it, and which are not. A failing exit code is a result as well. Raises ToolError for what cannot be started,
-    ValueError for an unknown tool, ConfigError when `root` is no folder. Any thread may call, many at once.
+    ValueError for an unknown tool, ConfigError for a setting that cannot be, such as a `root` that is no folder. Any
+    thread may call, many at once.
     """
 
     meta = DriverMeta(
@@ -89,10 +96,11 @@ class ShellTools(ToolDriver):
         command_strings: bool = True,
     ) -> None:
         self._folder = RootedFolder(root)
-        self._limits = limits or ShellLimits()
-        self._passed = (*PASSED_ENV, *pass_env)
-        self._env = dict(env or {})
-        self._tools = (_COMMAND, _PROGRAM) if command_strings else (_PROGRAM,)
+        self._limits = limits_of("ShellTools", limits, ShellLimits)
+        self._passed = (*PASSED_ENV, *texts("ShellTools(pass_env=…)", pass_env, "the names of variables"))
+        self._env = {} if env is None else an_environment("ShellTools(env=…)", env)
+        strings = a_flag("ShellTools(command_strings=…)", command_strings)
+        self._tools = (_COMMAND, _PROGRAM) if strings else (_PROGRAM,)
 
     @property
     def root(self) -> str:
