@@ -74,6 +74,7 @@ def still_serves(house: House) -> bool:
         b"ANNOUNCE /v1/messages RTSP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
         b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1 evil\r\nContent-Length: 2\r\n\r\n{}",
         b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1/x\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /v1/messages#x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
         POST + b"Content-Length: " + b"0" * 5_000 + b"2\r\n\r\n{}",
         b"CONNECT api.anthropic.com:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
     ],

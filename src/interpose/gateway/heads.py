@@ -158,7 +158,7 @@ def api_of(target: bytes, headers: HeaderList) -> ApiName:
 
 def path_and_query(target: bytes) -> tuple[bytes, bytes]:
     """The path and the query string of a request's target, which may be absolute. Raises ValueError for no path."""
-    if target.startswith(b"/") and b"#" not in target:
+    if target.startswith(b"/"):
         path, _, query = target.partition(b"?")
         return path, query
     try:
@@ -199,6 +199,8 @@ def _problem_of_place(head: Head, hosts: list[bytes]) -> str | None:
         return "the Host header of this request is not the name of one host"
     if not head.target.startswith((b"/", b"http://", b"https://")):
         return "this request asks for no path"
+    if b"#" in head.target:
+        return "the path of this request has a # in it, which belongs to a reader and not to a request"
     if not head.target.startswith(b"/") and not _is_host(head):
         return "the address that this request asks for names another host than its Host header"
     return None
