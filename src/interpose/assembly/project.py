@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from interpose.assembly.folders import PROJECT_FOLDER
+from interpose.assembly.source import Source
 from interpose.contracts.errors import ConfigError
 
 PROJECT_FILE: Final = "config.toml"
@@ -37,18 +38,20 @@ def project_settings(root: str | None, *, ask_timeout_s: float) -> ProjectSettin
         return ProjectSettings(ask_timeout_s)
     path = Path(root) / PROJECT_FOLDER / PROJECT_FILE
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        tree = tomllib.loads(text)
     except FileNotFoundError:
         return ProjectSettings(ask_timeout_s)
     except (OSError, ValueError) as error:
         return ProjectSettings(ask_timeout_s, (str(ConfigError(str(path), f"cannot be read: {error}", "mend it")),))
 
-    problems = [str(ConfigError(f"{path}: {key}", "has no place here", _POSSIBLE)) for key in _strange(tree)]
+    source = Source(str(path), text)
+    problems = [str(ConfigError(source.place(key), "has no place here", _POSSIBLE)) for key in _strange(tree)]
     gateway = tree.get("gateway")
     wanted = gateway.get("ask_timeout_s") if isinstance(gateway, dict) else None
     fault = None if wanted is None else _fault(wanted, ask_timeout_s)
     if fault is not None:
-        problems.append(str(ConfigError(f"{path}: {ASK_KEY}", *fault)))
+        problems.append(str(ConfigError(source.place(ASK_KEY), *fault)))
     if wanted is None or fault is not None:
         return ProjectSettings(ask_timeout_s, tuple(problems))
     return ProjectSettings(float(wanted), tuple(problems))
