@@ -69,28 +69,33 @@ def test_what_a_path_means(method: str, path: str, route: Route) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "name"),
+    ("method", "path", "told"),
     [
-        ("/v1/responses/compact", "/responses/compact"),
-        ("/V1/Responses/Compact/", "/responses/compact"),
-        ("/v1/messages/batches", "/messages/batches"),
-        ("/v1/batches", "/batches"),
-        ("/v1/completions", "/completions"),
-        ("/v1/complete", "/complete"),
-        ("/v1/threads/t_1/runs", "/threads/…/runs"),
-        ("/v1beta/models/g:batchGenerateContent", ":batchGenerateContent"),
-        ("/v1/models/c:streamRawPredict", ":rawPredict"),
-        ("/model/c/invoke-with-response-stream", "/invoke and /converse"),
-        ("/api/chat", "/api/chat and /api/generate"),
-        ("/v1/embeddings", None),
-        ("/v1/files", None),
+        ("POST", "/v1/responses/compact", "a model runs at /responses/compact"),
+        ("POST", "/V1/Responses/Compact/", "a model runs at /responses/compact"),
+        ("POST", "/v1/messages/batches", "a model runs at /messages/batches"),
+        ("POST", "/v1/batches", "a model runs at /batches"),
+        ("POST", "/v1/completions", "a model runs at /completions"),
+        ("POST", "/v1/complete", "a model runs at /complete"),
+        ("POST", "/v1/threads/t_1/runs", "a model runs at /threads/…/runs"),
+        ("POST", "/v1beta/models/g:batchGenerateContent", "a model runs at :batchGenerateContent"),
+        ("POST", "/v1/models/c:streamRawPredict", "a model runs at :rawPredict"),
+        ("POST", "/model/c/invoke-with-response-stream", "a model runs at /invoke and /converse"),
+        ("POST", "/api/chat", "a model runs at /api/chat and /api/generate"),
+        ("GET", "/v1/responses/resp_1", "a model's reply is fetched at /responses/…"),
+        ("GET", "/v1/chat/completions/c_1", "a model's reply is fetched at /chat/completions/…"),
+        ("GET", "/v1/messages/batches/b_1/results", "a model's reply is fetched at /batches/…/results"),
+        ("POST", "/v1/embeddings", None),
+        ("POST", "/v1/responses/resp_1/cancel", None),
+        ("GET", "/v1/responses/resp_1/input_items", None),
+        ("GET", "/v1/files", None),
+        ("DELETE", "/v1/responses/resp_1", None),
     ],
 )
-def test_paths_at_which_a_model_runs_unjudged(path: str, name: str | None) -> None:
-    """They are unknown ones, and named: what a model says there nobody has judged; reading what it said runs none."""
-    assert route_of("POST", path, NONE, None).kind == "unknown"
-    assert run_unjudged("POST", path) == name
-    assert run_unjudged("GET", path) is None
+def test_unknown_paths_at_which_a_model_speaks(method: str, path: str, told: str | None) -> None:
+    """They are named: what a model says there nobody has judged."""
+    assert route_of(method, path, NONE, None).kind == "unknown"
+    assert run_unjudged(method, path) == told
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ class Exchange:
             return False
         if kind == "unknown":
             run = run_unjudged(visit.method, decoded_path(visit.raw_path))
-            reason = "interpose does not know this path" if run is None else f"a model runs at {run}, unjudged"
+            reason = "interpose does not know this path" if run is None else f"{run}, unjudged"
             self._teller.record("skipped", outcome="unjudged", reason=reason)
         return True
 

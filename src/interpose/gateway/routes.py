@@ -44,6 +44,16 @@ _RUNS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """Paths, in lower case, at which a model runs over what it is sent, in APIs that nobody judges; and their names."""
 
+_FETCHED: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"/responses/[^/]+$"), "/responses/…"),
+    (re.compile(r"/chat/completions/[^/]+$"), "/chat/completions/…"),
+    (re.compile(r"/interactions/[^/]+$"), "/interactions/…"),
+    (re.compile(r"/batches/[^/]+/results$"), "/batches/…/results"),
+    (re.compile(r"/conversations/[^/]+/items(/[^/]+)?$"), "/conversations/…/items"),
+    (re.compile(r"/threads/[^/]+/(messages|runs)(/.+)?$"), "/threads/…"),
+)
+"""Paths, in lower case, at which a client may read later what a model said, such as a response in the background."""
+
 _MODELS = re.compile(r"(/v1|/v1alpha|/v1beta)?/models(/[^/:]+)?")
 _NAMED_MODEL = re.compile(r"/models/([^:]+)(:[A-Za-z]+)?$")
 _AGENTS = (
@@ -120,9 +130,15 @@ def route_of(method: str, path: str, headers: Headers, agent: str | None) -> Rou
 
 
 def run_unjudged(method: str, path: str) -> str | None:
-    """The name of an unknown path at which a model runs over what it is sent, as far as it is known; else None."""
+    """What happens at an unknown path where a model's words come to the client, as far as it is known; else None."""
     ended = path.rstrip(" /").casefold()
-    return next((name for end, name in _RUNS if end.search(ended)), None) if method == "POST" else None
+    match method:
+        case "POST":
+            return next((f"a model runs at {name}" for end, name in _RUNS if end.search(ended)), None)
+        case "GET":
+            return next((f"a model's reply is fetched at {name}" for end, name in _FETCHED if end.search(ended)), None)
+        case _:
+            return None
 
 
 def session_of(headers: Headers) -> str | None:
