@@ -94,7 +94,7 @@ class Judging:
         """Judges the final answer; the nudge that carries the turn onward, or None."""
         point = TurnEnd(context=self.context, text=text, stop_reason=stop_reason)
         key = f"turn.end {self.place} {sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
-        verdict = await self.ledger.call_once(key, partial(self._judge, point))
+        verdict = await self.ledger.call_once(key, partial(self._to_keep, point))
         self.ledger.wait_for_turn(verdict.reminders)
         return verdict.continuation
 
@@ -103,7 +103,7 @@ class Judging:
         return await self._judge(point)
 
     async def _call(self, call: ProposedCall) -> Verdict:
-        return await self._judge(
+        return await self._to_keep(
             ToolCall(
                 context=self.context,
                 call_id=call.call_id,
@@ -217,6 +217,10 @@ class Judging:
     def _active_tools(self, request: RequestView) -> str:
         names = [canonical_name(self.context.agent, name) for name in request.tool_names()]
         return ",".join(dict.fromkeys(names))
+
+    async def _to_keep(self, point: Point) -> Verdict:
+        """The verdict without what each handler said: the journal has that, and the ledger keeps verdicts for long."""
+        return (await self._judge(point))._replace(reactions=())
 
     async def _judge(self, point: Point) -> Verdict:
         """The verdict; a policy that raises, which it must not, refuses what has not happened yet."""
