@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import re
 from typing import Any
 
 import pytest
@@ -519,3 +520,49 @@ def test_a_stop_iteration_at_the_list_of_tools_names_the_middleware() -> None:
 
     with pytest.raises(RuntimeError, match=r"^Ending\.on_list_tools raised StopIteration\(\)"):
         Chain([Ending()]).list_tools(list)
+
+
+class Wrong(ToolMiddleware):
+    """Does what the given function says, whatever it is."""
+
+    def __init__(self, hook: Any) -> None:
+        self.hook = hook
+
+    def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+        """The function."""
+        return self.hook(tool_name, arguments, call_next)
+
+
+@pytest.mark.parametrize(
+    ("hook", "said"),
+    [
+        (lambda name, arguments, call_next: call_next(name), "called its call_next wrongly: it is `call_next(tool"),
+        (lambda name, arguments, call_next: call_next(name, arguments, 1), "called its call_next wrongly: it is `call"),
+        (lambda name, arguments, call_next: call_next(), "called its call_next wrongly: it is `call_next(tool_name"),
+        (lambda name, arguments, call_next: call_next(tool=name), "called its call_next wrongly: it is `call_next("),
+        (lambda name, arguments, call_next: call_next, "returned its call_next in place of a result: `call_next("),
+    ],
+)
+def test_a_call_next_that_is_used_wrongly_is_told_by_who_used_it(hook: Any, said: str) -> None:
+    """And not by names of our own; in a thread, on the loop and in the caller's thread."""
+
+    class WrongAsync(ToolMiddleware):
+        """The same, awaited where it can be."""
+
+        async def on_execute_tool_async(self, tool_name: str, arguments: Arguments, call_next: CallNextAsync) -> Any:
+            """The function."""
+            answer = hook(tool_name, arguments, call_next)
+            return await answer if asyncio.iscoroutine(answer) else answer
+
+    with pytest.raises(MisuseError, match=f"^Wrong {re.escape(said)}"):
+        Chain([Passing(), Wrong(hook), Passing()]).call("t", {}, done)
+    with pytest.raises(MisuseError, match=f"^Wrong {re.escape(said)}"):
+        asyncio.run(Chain([Passing(), Wrong(hook), Passing()]).call_async("t", {}, done_async))
+    with pytest.raises(MisuseError, match=f"^WrongAsync {re.escape(said)}"):
+        asyncio.run(Chain([Passing(), WrongAsync(), Passing()], serves="async").call_async("t", {}, done_async))
+
+
+def test_a_method_is_a_result_like_any_other() -> None:
+    """One of a tool's own."""
+    assert Chain([Passing()]).call("t", {}, lambda name, arguments: "x".upper)() == "X"
+    assert Chain([Passing()]).call("t", {}, lambda name, arguments: Passing().flow).__name__ == "flow"

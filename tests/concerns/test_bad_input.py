@@ -11,11 +11,13 @@ from interpose.concerns.auth.middleware import AuthMiddleware
 from interpose.concerns.hooks.middleware import HooksMiddleware
 from interpose.concerns.permission.middleware import PermissionMiddleware
 from interpose.concerns.policy.middleware import PolicyMiddleware
+from interpose.contracts.auth import AuthChallenge
 from interpose.contracts.drivers import DriverResponse, Tool
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.stages import Context
 from interpose.contracts.tools import Arguments, CallNext, CallNextAsync, Flow, FlowMiddleware, ToolMiddleware
+from interpose.contracts.verdict import Verdict
 from interpose.drivers.driver import BaseDriver
 from interpose.testing.fakes import FakePolicy
 
@@ -291,3 +293,108 @@ def test_arguments_that_repeat_or_nest_too_much_are_refused_at_once(layers: list
         with pytest.raises(MisuseError, match=f"^the caller gave arguments that .*{said}"):
             driver.invoke_tool("t", {"x": value})
     assert driver.runs == []
+
+
+class Saying:
+    """A policy that says of a call or a result what it was told to, and lets the other pass."""
+
+    def __init__(self, stage: str, verdict: Verdict) -> None:
+        self.stage = stage
+        self.verdict = verdict
+
+    def judge(self, point: Any) -> Verdict:
+        """That."""
+        return self.verdict if point.stage == self.stage else Verdict("", point.stage, "allowed")
+
+    async def judge_async(self, point: Any) -> Verdict:
+        """The same."""
+        return self.judge(point)
+
+
+@pytest.mark.parametrize("stage", ["tool.call", "tool.result"])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"outcome": "fine"}, "the outcome 'fine'"),
+        ({"outcome": ["allowed"]}, "the outcome"),
+        ({"outcome": "refused", "refusal": "no"}, "the refusal 'no'"),
+        ({"annotations": 5}, "the annotations 5"),
+        ({"annotations": ("note",)}, "the annotations"),
+        ({"outcome": "patched", "text": 5}, "a text of type int"),
+        ({"outcome": "patched", "arguments": [1]}, "arguments of type list"),
+        (
+            {"outcome": "patched", "arguments": {"x": nested(300)}},
+            "arguments that cannot run: it holds itself, or nests",
+        ),
+    ],
+)
+def test_a_verdict_that_is_none_refuses(stage: Any, wrong: dict[str, Any], said: str) -> None:
+    """Before the call and after it; the policy and what is wrong with its verdict are named."""
+    verdict = Verdict("", stage, "allowed")._replace(**wrong)
+    policy: Any = Saying(stage, verdict)
+    driver = Leaf([PolicyMiddleware(policy, context=Context("process", session="s1"))])
+    for answer in (driver.invoke_tool("t", {}), asyncio.run(driver.invoke_tool_async("t", {}))):
+        assert f"by Saying: the policy could not judge: its verdict has {said}" in answer
+    assert len(driver.runs) == (0 if stage == "tool.call" else 2)
+
+
+def test_a_context_that_is_none_fails_the_call() -> None:
+    """The function that gave it is named, and so is one that raises."""
+
+    def nobody() -> Any:
+        return None
+
+    def failing() -> Any:
+        raise LookupError("no session")
+
+    response, runs = respond(PolicyMiddleware(FakePolicy(), context=nobody))
+    assert "nobody gave: is None (expected a Context)" in str(response.call_detail)
+    response, runs = respond(PolicyMiddleware(FakePolicy(), context=failing))
+    assert "no session\nraised by the context function" in str(response.call_detail)
+    assert runs == []
+
+
+def test_a_failure_that_has_no_text_stays_what_it_is() -> None:
+    """Also under a policy, which is not blamed for it."""
+
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise LookupError
+
+    class Failing(Leaf):
+        def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+            raise MuteError
+
+    driver = Failing([PolicyMiddleware(FakePolicy(), context=Context("process", session="s1"))])
+    with pytest.raises(MuteError):
+        driver.invoke_tool("t", {})
+    response = driver.process_llm_response('{"tool": "t", "arguments": {}}')
+    assert response.call_detail == "Tool 't' failed: MuteError: its text cannot be read"
+
+
+def test_an_observer_or_a_person_that_is_async_and_hides_it(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is left that nobody awaits: the observer is told in the log, the person's answer is no yes."""
+
+    async def later(*given: Any) -> bool:
+        return True
+
+    class Later:
+        async def __call__(self, *given: Any) -> bool:
+            return True
+
+    response, runs = respond(HooksMiddleware(pre=[lambda *given: later()]))
+    assert (response.call_executed, len(runs)) == (True, 1)
+    assert "it returned a coroutine, and observers are not awaited" in caplog.text
+    response, runs = respond(PermissionMiddleware(consent=lambda *given: later()))
+    assert (runs, "permission_denied" in str(response.tool_call_result)) == ([], True)
+    with pytest.raises(MisuseError, match="is a coroutine function: observers are called and not awaited"):
+        HooksMiddleware(pre=[Later()])
+
+
+def test_a_challenge_of_no_text_is_the_tools_mistake() -> None:
+    """Told where it is made."""
+    wrong: Any = b"https://a.example"
+    with pytest.raises(MisuseError, match=r"^AuthChallenge\(url\) is of type bytes: expected a text"):
+        AuthChallenge("Sign in", url=wrong)
+    with pytest.raises(MisuseError, match=r"^AuthChallenge\(message\) is of type NoneType"):
+        AuthChallenge(None)  # type: ignore[arg-type]

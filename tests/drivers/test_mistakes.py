@@ -346,3 +346,38 @@ def test_native_tools_have_names_that_apis_take(name: str) -> None:
     assert tools is not None
     fitting = tools[1]["function"]["name"]
     assert Orchestrator({"label": leaf}).invoke_tool(fitting, {}) == leaf.invoke_tool(name, {}) == name
+
+
+@both
+@pytest.mark.parametrize("inside", [[], [Tracing(), Tracing()]])
+def test_who_made_up_the_name_of_a_tool_is_named(process: Process, inside: list[ToolMiddleware]) -> None:
+    """And not the last in the list."""
+    driver = Leaf(middleware=[Tracing(), Rewriting(lambda _, arguments: ("nobody", arguments)), *inside])
+    assert str(process(driver).call_detail).startswith("Rewriting failed: there is no tool 'nobody'")
+
+
+@pytest.mark.parametrize("given", [None, 5, b"{", ["{"]])
+def test_what_is_no_text_so_far_is_misuse(given: Any) -> None:
+    """With what was expected."""
+    with pytest.raises(
+        MisuseError, match=r"^might_be_tool_call was given a value of type .*: expected the text so far"
+    ):
+        Leaf().might_be_tool_call(given)
+    with pytest.raises(
+        MisuseError, match=r"^is_complete_tool_call was given a value of type .*: expected the text so fa"
+    ):
+        Leaf().is_complete_tool_call(given)
+
+
+def test_a_reply_that_nests_too_deep_is_answered_all_the_same() -> None:
+    """Its call ran; the history holds what can be said of the reply."""
+    deep: Any = []
+    for _ in range(5000):
+        deep = [deep]
+    call = {"function": {"name": "echo", "arguments": '{"text": "x"}'}}
+    response = Leaf().process_llm_response({"role": "assistant", "tool_calls": [call], "content": deep})
+    assert (response.call_executed, response.tool_call_result) == (True, "x")
+    assert "cannot be shown" in response.messages[0]["content"]
+    assert (
+        Leaf().process_llm_response({"object": "response", "status": [], "output": []}, streaming=True).messages == ()
+    )

@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
-from types import AsyncGeneratorType, CoroutineType, GeneratorType, TracebackType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, MethodType, TracebackType
 from typing import Any, NoReturn, TypeAlias
 
 from interpose.contracts.arguments import owned, read_only
@@ -36,8 +37,9 @@ Layers: TypeAlias = tuple[Any, Any]
 _PENDING = frozenset({CoroutineType, asyncio.Task, asyncio.Future})
 """What a forgotten `await` leaves; types that are looked up, since each layer of each call asks."""
 _YIELDING = frozenset({GeneratorType, AsyncGeneratorType})
-_NO_RESULTS = READ_ONLY | _PENDING | _YIELDING
+_NO_RESULTS = READ_ONLY | _PENDING | _YIELDING | {MethodType}
 """What is looked at before it may leave a list as its result."""
+_WRONG_CALL = re.compile(r"\A\w[\w.<>]*\.<locals>\.call_next(?:_in_thread)?\(\) (?:takes|missing|got) ")
 _HOOK_NAMES = frozenset({"on_execute_tool", "on_execute_tool_async"})
 Opened: TypeAlias = list[Any]
 """What a `call_next` is bound to: the layers that it enters, and what binds the `call_next` of the hook found there.
@@ -74,7 +76,7 @@ def run(layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteT
         opening = [inside, bind]
         try:
             return hook(tool_name, arguments, bind(opening))
-        except (StopIteration, RuntimeError) as error:
+        except (StopIteration, RuntimeError, TypeError) as error:
             raise _named(_name(opened[0]), error)  # noqa: B904 - it has its cause
         finally:
             opening[1] = _late  # the hook is over, and so is its call_next
@@ -149,6 +151,21 @@ def innermost(error: BaseException) -> str | None:
     return name
 
 
+def renamer(error: BaseException) -> str | None:
+    """The name of the layer that called on last with another tool's name, read from the traceback of `error`."""
+    name: str | None = None
+    before: dict[str, Any] = {}
+    step: TracebackType | None = error.__traceback__
+    while step is not None:
+        if (_is_of(step, "call_next") or _is_of(step, "enter")) and not _is_of(step.tb_next, "_late"):
+            here = step.tb_frame.f_locals
+            if before and here["tool_name"] != before["tool_name"]:
+                name = _name(before["opened"][0])
+            before = here
+        step = step.tb_next
+    return name
+
+
 def in_thread(hook: Hook) -> HookAsync:
     """A sync hook as an async one: it runs in a thread of its own, and its `call_next` waits for the loop.
 
@@ -176,7 +193,10 @@ def in_thread(hook: Hook) -> HookAsync:
         call_next_in_thread.__dict__["call"] = call_next.call
         try:
             started = _start(hook, tool_name, arguments, call_next_in_thread)
-            return await asyncio.wrap_future(started)
+            answer = await asyncio.wrap_future(started)
+            if answer is call_next_in_thread:
+                raise MisuseError(_returned_call_next(_owner(hook)))
+            return answer
         finally:
             over.set()
             for inner in waiting:
@@ -217,6 +237,10 @@ def _named(who: str | None, error: Exception) -> Exception:
     if (stop := stop_of(error)) is not None:
         named: Exception = stopped(who, stop)
         named.__cause__ = stop
+        return named
+    if _WRONG_CALL.search(str(error)) and isinstance(error, TypeError):
+        named = MisuseError(f"{who} called its call_next wrongly: it is `call_next(tool_name, arguments)`")
+        named.__cause__ = error
         return named
     if not _is_not_awaitable(error):
         return error
@@ -299,6 +323,8 @@ def _result(tool_name: str, answer: Any) -> Any:
         return copied(answer)
     if type(answer) in _YIELDING:
         return _yielded(answer)
+    if type(answer) is MethodType:
+        return _not_called(answer)
     raise MisuseError(
         f"{tool_name} came back with a {_given_up(answer)} in place of a result: "
         "an async tool is called by `await chain.call_async(…)`"
@@ -310,6 +336,19 @@ def _yielded(answer: Any) -> Any:
     if answer.__name__ not in _HOOK_NAMES:
         return answer
     raise MisuseError(yielding(answer.__qualname__))
+
+
+def _not_called(answer: MethodType) -> Any:
+    """A method that a tool may return; a `call_next` is none of those."""
+    code = getattr(answer.__func__, "__code__", None)
+    if code is None or code.co_filename != __file__ or code.co_name != "call_next":
+        return answer
+    opening: Any = answer.__self__
+    raise MisuseError(_returned_call_next(_name(opening[0], outwards=1)))
+
+
+def _returned_call_next(name: str | None) -> str:
+    return f"{name} returned its call_next in place of a result: `call_next(tool_name, arguments)` gives one"
 
 
 def yielding(hook: str) -> str:

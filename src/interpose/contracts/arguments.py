@@ -9,6 +9,7 @@ from typing import Any
 
 from interpose.contracts.copying import ATOMS, PLAIN, READING, TOO_DEEP, BeyondError, Copying
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.faults import error_words
 from interpose.contracts.readonly import FlatDict, ReadOnlyDict
 
 _MAPPINGS = (dict, Mapping)  # nearly all are dicts, and asking an abstract class takes long
@@ -62,3 +63,6 @@ def _given(arguments: Any, giver: str, copying: Copying) -> dict[str, Any]:
         raise MisuseError(f"{giver} gave arguments that {error.beyond.they}") from None
     except RecursionError:
         raise MisuseError(f"{giver} gave arguments that {TOO_DEEP.they}") from None
+    except Exception as error:  # the values' own code
+        kind = type(error).__name__
+        raise MisuseError(f"{giver} gave arguments that cannot be read: {kind}: {error_words(error)}") from error

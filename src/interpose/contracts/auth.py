@@ -5,7 +5,7 @@ Knows: the challenge and the doors behind which tokens are had and kept. Does no
 
 from typing import Protocol, runtime_checkable
 
-from interpose.contracts.errors import InterposeError
+from interpose.contracts.errors import InterposeError, MisuseError
 from interpose.contracts.json import JsonObject
 
 
@@ -14,11 +14,16 @@ class AuthChallenge(InterposeError):  # noqa: N818 - an outcome that a caller ma
 
     A tool lets it through as it is; wrapped in another exception it is that exception. The texts reach the model and
     the person, so they hold no secrets. `scope` says what the token is for.
+    Raises MisuseError for what is no text.
     """
 
     def __init__(
         self, message: str, *, url: str | None = None, code: str | None = None, scope: str | None = None
     ) -> None:
+        given: dict[str, object] = {"message": message, "url": url, "code": code, "scope": scope}
+        for name, value in given.items():
+            if not isinstance(value, str) and (value is not None or name == "message"):
+                raise MisuseError(f"AuthChallenge({name}) is of type {type(value).__name__}: expected a text")
         self.message = message
         self.url = url
         self.code = code

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from interpose.contracts.faults import error_words
 from interpose.contracts.readonly import READ_ONLY, FlatDict, ReadOnlyDict, ReadOnlyList, ReadOnlySet
 
 ATOMS = frozenset({str, int, float, bool, type(None), bytes})
@@ -73,7 +74,7 @@ def copied(value: Any) -> Any:
         return value
     try:
         return Copying(PLAIN, copies_objects=True, takes_circles=True).of(value)
-    except (BeyondError, RecursionError):
+    except Exception:  # noqa: BLE001 - beyond a bound, or the value's own code: what cannot be copied is shared
         return value
 
 
@@ -90,6 +91,8 @@ def beyond(value: Any) -> str | None:
         return error.beyond.it
     except RecursionError:
         return TOO_DEEP.it
+    except Exception as error:  # noqa: BLE001 - the value's own code; what cannot be looked through is said to be so
+        return f"it cannot be looked through: {type(error).__name__}: {error_words(error)}"
     return None
 
 

@@ -69,7 +69,9 @@ class _Making:
 
     def _parts(self, value: Any, depth: int) -> Iterable[str]:
         match value:
-            case str() | bytes() | int() | float() | None:
+            case int():
+                return (hex(value),)  # in tens a long one cannot be said
+            case str() | bytes() | float() | None:
                 return (repr(repr(value)),)
             case dict():
                 return sorted(f"{self.of(key, depth)}: {self.of(item, depth)}" for key, item in value.items())

@@ -35,6 +35,11 @@ def of_kind(where: str, value: T, kind: type | UnionType, expected: str) -> T:
     return value
 
 
+def name_of(function: object) -> str:
+    """What people call a function."""
+    return str(getattr(function, "__qualname__", None) or type(function).__name__)
+
+
 def a_function(where: str, value: T) -> T:
     """What can be called."""
     if not callable(value):

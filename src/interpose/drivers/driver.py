@@ -163,11 +163,11 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
 
     def might_be_tool_call(self, partial: str) -> bool:
         """Whether the text so far holds a call or may become one; cheap."""
-        return might_be_call(partial, self.prompts)
+        return might_be_call(_text_so_far("might_be_tool_call", partial), self.prompts)
 
     def is_complete_tool_call(self, text: str) -> bool:
         """Whether the text so far is one whole call and nothing else; another may follow until the stream ends."""
-        return is_whole_call(text, self.prompts)
+        return is_whole_call(_text_so_far("is_complete_tool_call", text), self.prompts)
 
     def process_llm_response(self, llm_response: Reply | None, *, streaming: bool = False) -> DriverResponse:
         """Runs the calls in a reply, a text or a message, and says what the model is to be told.
@@ -316,6 +316,12 @@ def listed_tools(driver: ToolDriver) -> tuple[Tool, ...]:
         twice = ", ".join(sorted({repr(name) for name in names if names.count(name) > 1}))
         raise MisuseError(f"{kind}.list_tools names {twice} more than once: a name is one tool's")
     return tools
+
+
+def _text_so_far(asked: str, given: Any) -> str:
+    if not isinstance(given, str):
+        raise MisuseError(f"{asked} was given a value of type {type(given).__name__}: expected the text so far")
+    return given
 
 
 def _no_reply(reply: object) -> str:

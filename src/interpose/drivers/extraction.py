@@ -8,7 +8,6 @@ Shapes: https://platform.openai.com/docs/api-reference/chat, https://platform.op
 and https://docs.anthropic.com/en/api/messages.
 """
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, TypeAlias
 from interpose.contracts.json import JsonObject
 from interpose.drivers.calls import ProposedCall, call_in, calls_in_text, proposed, with_last_cut_off
 from interpose.drivers.prompts import PromptStrategy
+from interpose.drivers.results import told
 
 Reply: TypeAlias = str | JsonObject
 
@@ -42,11 +42,11 @@ class ExtractionStrategy(ABC):
         While `streaming`, none but those of a reply that can have nothing after it.
         """
 
-    def messages(self, reply: Reply, told: Sequence[Told], prompts: PromptStrategy) -> tuple[dict[str, Any], ...]:
+    def messages(self, reply: Reply, answers: Sequence[Told], prompts: PromptStrategy) -> tuple[dict[str, Any], ...]:
         """What goes into the history: the reply and what became of its calls. This one writes both as plain text."""
         return (
             {"role": "assistant", "content": _history_text(reply)},
-            {"role": prompts.result_role, "content": told_text(told)},
+            {"role": prompts.result_role, "content": told_text(answers)},
         )
 
 
@@ -71,14 +71,14 @@ class OpenAIExtraction(ExtractionStrategy):
         calls = tuple(_openai_call(entry) for entry in entries)
         return with_last_cut_off(calls) if reply.get("finish_reason") == "length" else calls
 
-    def messages(self, reply: Reply, told: Sequence[Told], prompts: PromptStrategy) -> tuple[dict[str, Any], ...]:
+    def messages(self, reply: Reply, answers: Sequence[Told], prompts: PromptStrategy) -> tuple[dict[str, Any], ...]:
         """The reply as it is and a `tool` message for each call; as text where a call has no id."""
         reply = _message(reply)
-        if isinstance(reply, str) or any(each.call.call_id is None for each in told):
-            return super().messages(reply, told, prompts)
+        if isinstance(reply, str) or any(each.call.call_id is None for each in answers):
+            return super().messages(reply, answers, prompts)
 
         assistant = {"role": "assistant", **{key: value for key, value in reply.items() if key != "finish_reason"}}
-        results = [{"role": "tool", "tool_call_id": each.call.call_id, "content": each.text} for each in told]
+        results = [{"role": "tool", "tool_call_id": each.call.call_id, "content": each.text} for each in answers]
         return (assistant, *results)
 
 
@@ -94,20 +94,23 @@ class ResponsesExtraction(ExtractionStrategy):
         items = _items(reply)
         if isinstance(reply, str) or items is None:
             return None
-        if streaming and reply.get("status") not in _WHOLE:
+        status = reply.get("status")
+        if streaming and not (isinstance(status, str) and status in _WHOLE):
             return ()
 
         found = [item for item in items if isinstance(item, Mapping) and item.get("type") == "function_call"]
         calls = tuple(proposed(item.get("call_id"), item.get("name"), item.get("arguments")) for item in found)
-        return with_last_cut_off(calls) if reply.get("status") == "incomplete" else calls
+        return with_last_cut_off(calls) if status == "incomplete" else calls
 
-    def messages(self, reply: Reply, told: Sequence[Told], prompts: PromptStrategy) -> tuple[dict[str, Any], ...]:
+    def messages(self, reply: Reply, answers: Sequence[Told], prompts: PromptStrategy) -> tuple[dict[str, Any], ...]:
         """The items as they are and a `function_call_output` for each call; as text where a call has no id."""
         items = _items(reply)
-        if items is None or any(each.call.call_id is None for each in told):
-            return super().messages(reply, told, prompts)
+        if items is None or any(each.call.call_id is None for each in answers):
+            return super().messages(reply, answers, prompts)
 
-        results = [{"type": "function_call_output", "call_id": each.call.call_id, "output": each.text} for each in told]
+        results = [
+            {"type": "function_call_output", "call_id": each.call.call_id, "output": each.text} for each in answers
+        ]
         return (*items, *results)
 
 
@@ -128,14 +131,14 @@ class AnthropicExtraction(ExtractionStrategy):
         calls = tuple(proposed(block.get("id"), block.get("name"), block.get("input")) for block in blocks)
         return with_last_cut_off(calls) if reply.get("stop_reason") == "max_tokens" else calls
 
-    def messages(self, reply: Reply, told: Sequence[Told], prompts: PromptStrategy) -> tuple[dict[str, Any], ...]:
+    def messages(self, reply: Reply, answers: Sequence[Told], prompts: PromptStrategy) -> tuple[dict[str, Any], ...]:
         """The reply's blocks and one user message with a `tool_result` for each; as text where a call has no id."""
-        if isinstance(reply, str) or any(each.call.call_id is None for each in told):
-            return super().messages(reply, told, prompts)
+        if isinstance(reply, str) or any(each.call.call_id is None for each in answers):
+            return super().messages(reply, answers, prompts)
 
         results = [
             {"type": "tool_result", "tool_use_id": each.call.call_id, "content": each.text, "is_error": each.failed}
-            for each in told
+            for each in answers
         ]
         return ({"role": "assistant", "content": reply["content"]}, {"role": "user", "content": results})
 
@@ -175,11 +178,11 @@ DEFAULT_EXTRACTION: tuple[ExtractionStrategy, ...] = (
 """All shapes, text last."""
 
 
-def told_text(told: Sequence[Told]) -> str:
+def told_text(answers: Sequence[Told]) -> str:
     """One text for all: of one call its own, of several each behind its tool's name."""
-    if len(told) == 1:
-        return told[0].text
-    return "\n\n".join(f"{each.call.tool_name or 'unnamed call'}: {each.text}" for each in told)
+    if len(answers) == 1:
+        return answers[0].text
+    return "\n\n".join(f"{each.call.tool_name or 'unnamed call'}: {each.text}" for each in answers)
 
 
 def _openai_call(entry: Any) -> ProposedCall:
@@ -220,4 +223,4 @@ def _text(reply: Reply) -> str:
 
 
 def _history_text(reply: Reply) -> str:
-    return _text(reply) or json.dumps(reply, ensure_ascii=False, default=str)
+    return _text(reply) or told(reply)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from interpose.chain.layers import innermost
+from interpose.chain.layers import innermost, renamer
 from interpose.contracts.drivers import CallOutcome, DriverResponse, ToolCallRecord
-from interpose.contracts.errors import InterposeError, UnknownToolError
+from interpose.contracts.errors import InterposeError, MisuseError, UnknownToolError
 from interpose.drivers.attempt import Attempt
 from interpose.drivers.calls import ProposedCall
 from interpose.drivers.extraction import ExtractionStrategy, Reply, Told, told_text
@@ -100,9 +100,9 @@ def failed(
 ) -> Answered:
     """The answer for a call that raised; `attempt` is None when not even the list of tools could be had."""
     from_tool = attempt is not None and attempt.tool_error is error
-    layer = None if from_tool else innermost(error)
+    layer = None if from_tool else _raiser(error)
     text = error_text(error)
-    who = layer or (f"Tool {call.tool_name!r}" if attempt is not None else "the list of tools")
+    who = layer or _failing(call, attempt, by_misuse=isinstance(error, MisuseError) and not from_tool)
     detail = "\n".join([f"{who} failed: {text}", *notes_of(error)])
     name, arguments = (attempt and attempt.executed) or (None, None)
     record = ToolCallRecord(
@@ -120,9 +120,21 @@ def failed(
 
 def blame(attempt: Attempt, error: BaseException) -> None:
     """Notes on an exception which middleware raised it, where neither the tool nor a note says so already."""
-    layer = None if attempt.tool_error is error else innermost(error)
+    layer = None if attempt.tool_error is error else _raiser(error)
     if layer is not None and not notes_of(error):
         error.add_note(f"raised by the middleware {layer}")
+
+
+def _failing(call: ProposedCall, attempt: Attempt | None, *, by_misuse: bool) -> str:
+    """What failed, where no layer did; of misuse the text says whose it is."""
+    if attempt is None:
+        return "the list of tools"
+    return f"the call of {call.tool_name!r}" if by_misuse else f"Tool {call.tool_name!r}"
+
+
+def _raiser(error: BaseException) -> str | None:
+    """The layer that an exception came from; of a tool that there is not, the one that made up its name."""
+    return (renamer(error) if isinstance(error, UnknownToolError) else None) or innermost(error)
 
 
 def notes_of(error: BaseException) -> list[str]:

@@ -107,7 +107,7 @@ class _Hooks(Generic[_Hook]):
     def add(self, hook: _Hook) -> None:
         if not callable(hook):
             raise MisuseError(f"{hook!r} is no {self._phase} hook: expected a function")
-        if inspect.iscoroutinefunction(hook):
+        if inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(getattr(hook, "__call__", None)):  # noqa: B004
             raise MisuseError(
                 f"the {self._phase} hook {_name(hook)} is a coroutine function: observers are called and not awaited, "
                 "so give a plain function (it may start a task)"
@@ -126,12 +126,18 @@ class _Hooks(Generic[_Hook]):
     def tell(self, tool_name: str, arguments: Arguments, *outcome: Any, raises: bool) -> None:
         for hook in self._hooks:
             try:
-                hook(tool_name, owned(arguments, "the list"), *map(copied, outcome))
+                _refuse_coroutine(hook(tool_name, owned(arguments, "the list"), *map(copied, outcome)))
             except Exception as error:
                 if raises:
                     error.add_note(f"raised by the {self._phase} hook {_name(hook)} at {tool_name}")
                     raise
                 _log.exception("the %s hook %s failed at %s; the call goes on", self._phase, _name(hook), tool_name)
+
+
+def _refuse_coroutine(answer: object) -> None:
+    if inspect.iscoroutine(answer):
+        answer.close()  # else Python warns that nobody awaited it
+        raise MisuseError("it returned a coroutine, and observers are not awaited: give a plain function")
 
 
 def _name(hook: object) -> str:

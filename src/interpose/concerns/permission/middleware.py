@@ -3,6 +3,7 @@
 Knows: what counts as a yes, and that it holds for one digest. Does not know: who is asked, and how.
 """
 
+import inspect
 import json
 import logging
 from collections.abc import Generator
@@ -126,6 +127,8 @@ def _consented(handler: ConsentHandler, tool_name: str, arguments: Arguments, ca
         ) from error
 
     if answer is not True:
+        if inspect.iscoroutine(answer):
+            answer.close()  # else Python warns that nobody awaited it
         return _denial(handler, tool_name, answer)
     call.facts[CONSENTS] = (*call.facts.get(CONSENTS, ()), consent)
     return None

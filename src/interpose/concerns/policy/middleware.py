@@ -7,22 +7,23 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from interpose.concerns.driving import Act, driven, driven_async
 from interpose.contracts.copying import beyond
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import ToolError
+from interpose.contracts.faults import error_words
 from interpose.contracts.ports import Policy
 from interpose.contracts.results import result_text
-from interpose.contracts.settings import a_flag, a_function
+from interpose.contracts.settings import a_flag, a_function, name_of, of_kind
 from interpose.contracts.settings import refused as configured
 from interpose.contracts.stages import Annotation, Context, ToolCall, ToolResult
 from interpose.contracts.stopping import stop_of
 from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware, Withheld
-from interpose.contracts.verdict import Refusal, Verdict
+from interpose.contracts.verdict import Outcome, Refusal, Verdict
 from interpose.contracts.wording import annotated, refusal_text, withheld_text
 
 _log = logging.getLogger(__name__)
@@ -85,9 +86,21 @@ class PolicyMiddleware(ToolMiddleware):
             self._steps(tool_name, arguments, call_next.call), self._policy.judge_async, call_next
         )
 
+    def _whose(self) -> Context:
+        if not callable(self._context):
+            return self._context
+        try:
+            context = self._context()
+        except Exception as error:
+            error.add_note(f"raised by the context function {name_of(self._context)} of PolicyMiddleware")
+            raise
+        return of_kind(
+            f"PolicyMiddleware: what the function {name_of(self._context)} gave", context, Context, "a Context"
+        )
+
     def _steps(self, tool_name: str, arguments: Arguments, call: Call) -> _Steps:
         call.call_id = call.call_id or f"call_{uuid.uuid4().hex}"
-        context = self._context() if callable(self._context) else self._context
+        context = self._whose()
         proposed = ToolCall(context, call.call_id, tool_name, arguments, leaf=_leaf(call, tool_name))
         digest = call_digest(tool_name, arguments)  # before: what a handler edits in place was not judged
         verdict = yield from self._judged(proposed)
@@ -121,7 +134,7 @@ class PolicyMiddleware(ToolMiddleware):
         except Exception as error:
             if not self._judge_results:
                 raise
-            failed = came_back(str(error) or type(error).__name__, is_error=True)
+            failed = came_back(error_words(error), is_error=True)
             back = yield from self._judged(failed)
             if back.refusal is None and back.text is None:
                 raise
@@ -161,6 +174,8 @@ class PolicyMiddleware(ToolMiddleware):
 
         if not isinstance(answer, Verdict):
             return self._broken(point, f"it answered with {type(answer).__name__}, not a verdict")
+        if (problem := _ill_formed(answer)) is not None:
+            return self._broken(point, f"its verdict has {problem}")
         if (answer.outcome == "refused") != (answer.refusal is not None):
             return self._broken(point, f"its verdict is {answer.outcome} with refusal {answer.refusal!r}")
         name, patch = ("arguments", answer.arguments) if isinstance(point, ToolCall) else ("text", answer.text)
@@ -199,6 +214,25 @@ class _LateJudge:
     def _changed(self, tool_name: str, arguments: Arguments) -> ToolCall:
         leaf = _leaf(self.call, tool_name)
         return replace(self.ran, tool_name=tool_name, arguments=arguments, leaf=leaf)
+
+
+def _ill_formed(answer: Verdict) -> str | None:
+    """What of a verdict is of no kind that it could be, in words; None for nothing."""
+    given: Any = answer
+    if not isinstance(given.outcome, str) or given.outcome not in get_args(Outcome):
+        return f"the outcome {given.outcome!r:.80}"
+    if given.refusal is not None and not isinstance(given.refusal, Refusal):
+        return f"the refusal {given.refusal!r:.80}"
+    if not isinstance(given.annotations, tuple) or not all(isinstance(each, Annotation) for each in given.annotations):
+        return f"the annotations {given.annotations!r:.80}"
+    if given.text is not None and not isinstance(given.text, str):
+        return f"a text of type {type(given.text).__name__}"
+    if given.arguments is None:
+        return None
+    if not isinstance(given.arguments, Mapping):
+        return f"arguments of type {type(given.arguments).__name__}"
+    problem = beyond(given.arguments)
+    return None if problem is None else f"arguments that cannot run: {problem}"
 
 
 def _leaf(call: Call, tool_name: str) -> str | None:
