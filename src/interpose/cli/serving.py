@@ -1,5 +1,6 @@
 """The server behind `interpose up`: in this process, or in workers of which each is a process of its own."""
 
+import gc
 import mmap
 import subprocess
 import sys
@@ -29,6 +30,7 @@ def serving(runtime: Runtime, *, host: str, port: int, workers: int) -> Iterator
     if workers == 1:
         gateway = runtime.gateway(host=host)
         with ThreadedServer(gateway, host=host, port=port, on_refused=gateway.refused) as server:
+            gc.freeze()  # what is here now stays: looking through it again and again would hold all streams up
             yield server
         return
 

@@ -1,6 +1,7 @@
 """One worker of `interpose up --workers N`: `python -m interpose.cli.worker NUMBER WORKERS CHANNEL MEMORY HOST`."""
 
 import asyncio
+import gc
 import mmap
 import os
 import signal
@@ -26,6 +27,7 @@ def main(words: list[str]) -> None:
     with Runtime.open(metrics=metrics) as runtime:
         gateway = runtime.gateway(host=host, parent_pid=os.getppid())
         server = HandedServer(gateway, channel, worker=number, workers=workers, on_refused=gateway.refused)
+        gc.freeze()  # what is here now stays, and is not looked through again
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(server.serve(lambda: channel.sendall(READY)))
 

@@ -15,12 +15,14 @@ _CHARACTER_OF = bytes(_ALPHABET[byte & 31] for byte in range(256))
 def random_id(prefix: str, length: int = 8) -> str:
     """`prefix` and `length` characters (5 bits each), such as `l7f3ak29x`.
 
-    The first two tell the moment, to some four seconds, and come again after an hour: ids made together stand together
-    in an index, which then writes few pages. All others are random.
+    The first two tell the moment, to some four seconds, and come again after an hour; of ten and more a third tells it
+    to an eighth of a second. Ids made together stand together in an index, which then writes few pages. All others are
+    random.
     """
-    moment = time.time_ns() >> 32
-    rest = random.getrandbits(8 * (length - 2)).to_bytes(length - 2)
-    return prefix + (bytes((moment >> 5 & 31, moment & 31)) + rest).translate(_CHARACTER_OF).decode()
+    moment = time.time_ns() >> 27
+    told = bytes((moment >> 10 & 31, moment >> 5 & 31, moment & 31)[: 3 if length >= 10 else 2])
+    rest = random.getrandbits(8 * (length - len(told))).to_bytes(length - len(told))
+    return prefix + (told + rest).translate(_CHARACTER_OF).decode()
 
 
 def derived_id(prefix: str, *parts: str, length: int = 10) -> str:
