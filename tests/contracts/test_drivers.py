@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import pytest
 
@@ -74,3 +75,34 @@ def test_health_grows_worse_from_ok_to_error() -> None:
     """In a fixed order."""
     ordered = sorted(HealthStatus, key=lambda status: status.severity)
     assert ordered == [HealthStatus.OK, HealthStatus.UNKNOWN, HealthStatus.WARNING, HealthStatus.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"title": 5}, "the tool 't': expected texts"),
+        ({"description": 5}, "the tool 't': expected texts"),
+        ({"parameters": 5}, "the tool 't': expected ToolParameter values"),
+        ({"parameters": ["a"]}, "the tool 't': expected ToolParameter values"),
+        (
+            {"parameters": [ToolParameter("a"), ToolParameter("a")]},
+            "the tool 't': the parameter 'a' is there more than",
+        ),
+        ({"schema": 5}, "the tool 't': expected a JSON Schema"),
+        ({"schema": [("type", "object")]}, "the tool 't': expected a JSON Schema"),
+        ({"schema": {"type": object()}}, "the tool 't': its schema is no JSON"),
+    ],
+)
+def test_what_can_be_no_tool_is_named(given: dict[str, Any], said: str) -> None:
+    """When it is made, not when a model is told of it."""
+    with pytest.raises((TypeError, ValueError), match=f"^{said}"):
+        Tool(**{"name": "t", "title": "T", **given})
+
+
+@pytest.mark.parametrize(
+    "given", [{"name": ""}, {"name": 5}, {"description": None}, {"required": "no"}, {"schema": 5}, {"schema": {1: {2}}}]
+)
+def test_what_can_be_no_parameter_is_named(given: dict[str, Any]) -> None:
+    """The same."""
+    with pytest.raises((TypeError, ValueError), match=r"^the parameter "):
+        ToolParameter(**{"name": "a", **given})

@@ -381,3 +381,20 @@ def test_a_reply_that_nests_too_deep_is_answered_all_the_same() -> None:
     assert (
         Leaf().process_llm_response({"object": "response", "status": [], "output": []}, streaming=True).messages == ()
     )
+
+
+def test_a_call_that_is_none_is_misuse() -> None:
+    """So is an id that is no text; both are told before anything runs."""
+    leaf = Leaf()
+    wrong: Any = 5
+    for given, said in (
+        ({"call": wrong}, "call=5: expected a Call"),
+        ({"call_id": wrong}, "call_id=5: expected a text"),
+    ):
+        with pytest.raises(MisuseError, match=said):
+            leaf.invoke_tool("echo", {}, **given)
+        with pytest.raises(MisuseError, match=said):
+            asyncio.run(leaf.invoke_tool_async("echo", {}, **given))
+    assert leaf.runs == []
+    unhashable: Any = []
+    assert Orchestrator().remove_driver(unhashable) is None

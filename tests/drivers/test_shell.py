@@ -172,6 +172,12 @@ def test_what_cannot_be_started_is_named(tmp_path: Path) -> None:
         ("execute_command", {"command": ["no-such-program-here"]}, "no-such-program-here could not be started"),
         ("execute_command", {"command": ["echo", "a\0b"]}, "echo could not be started: embedded null byte"),
         ("execute_command", {"command": []}, "must be a list of at least one word"),
+        (
+            "execute_command",
+            {"command": [""]},
+            "must be a list of at least one word, each a string, and the first a pr",
+        ),
+        ("run_command", {"command": "true", "timeout_s": 10**400}, "timeout_s is too long, at most 600 are given"),
         ("execute_command", {"command": ["a", 1]}, "must be a list of at least one word, each a string"),
         ("run_command", {"command": ["ls"]}, "'command' must be string, got list"),
         ("run_command", {"command": "true", "timeout_s": 1e9}, "at most 600 are given"),

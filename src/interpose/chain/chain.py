@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeAlias, get_args
 from interpose.chain.layers import HookAsync, Layers, compiled, in_thread, run, run_async, yielding
 from interpose.chain.order import Entry, Order, OrderProblem, resolve
 from interpose.contracts.drivers import Tool
-from interpose.contracts.errors import MisuseError
+from interpose.contracts.errors import MisuseError, ToolNameError
+from interpose.contracts.naming import NAME_MOST, not_a_name
 from interpose.contracts.stopping import stop_of, stopped
 from interpose.contracts.tools import (
     Arguments,
@@ -97,8 +98,10 @@ class Chain:
 
         Layers get `arguments` read-only: a dict whose mutators raise MisuseError, as do those of what is in it. The
         terminal gets plain ones of its own. Raises MisuseError on a chain that serves async only, and for an async
-        `terminal`.
+        `terminal`; ToolNameError for what can be no name.
         """
+        if type(tool_name) is not str or not tool_name.isidentifier() or len(tool_name) > NAME_MOST:
+            _demand_name(tool_name)  # which looks closer than most names need
         layers = self._published.layers
         if layers is None:
             raise MisuseError("this Chain serves async calls only: use `await chain.call_async(...)`")
@@ -111,6 +114,8 @@ class Chain:
 
         Raises MisuseError when what `terminal` returns cannot be awaited.
         """
+        if type(tool_name) is not str or not tool_name.isidentifier() or len(tool_name) > NAME_MOST:
+            _demand_name(tool_name)
         layers = self._published.layers_async
         return await run_async(layers, tool_name, arguments, terminal, Call("") if call is None else call)
 
@@ -137,6 +142,11 @@ class Chain:
             for number, (name, middleware) in enumerate(named, 1)
         ]
         return "\n".join([*lines, *(f"problem: {problem}" for problem in published.order.problems)])
+
+
+def _demand_name(tool_name: object) -> None:
+    if (problem := not_a_name(tool_name)) is not None:
+        raise ToolNameError(tool_name, problem)
 
 
 def _listing(middleware: ToolMiddleware, inner: ListTools) -> ListTools:

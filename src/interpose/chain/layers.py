@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from interpose.contracts.arguments import owned, read_only
 from interpose.contracts.copying import copied
-from interpose.contracts.errors import MisuseError, ToolNameError
+from interpose.contracts.errors import MisuseError
 from interpose.contracts.naming import not_a_name
 from interpose.contracts.readonly import READ_ONLY, ReadOnlyDict
 from interpose.contracts.stopping import stop_of, stopped
@@ -60,7 +60,6 @@ def compiled(layers: Iterable[tuple[str, Hook]]) -> Layers:
 
 def run(layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteTool, call: Call) -> Any:
     """Runs `terminal` inside the compiled layers; returns and raises what the outermost layer does."""
-    _demand_name(tool_name)
     if layers[1] is None:
         answer = _ran(tool_name, owned(arguments, "the caller"), terminal)
         return _result(tool_name, answer) if type(answer) in _NO_RESULTS else answer
@@ -90,7 +89,6 @@ async def run_async(
     layers: Layers, tool_name: str, arguments: Arguments, terminal: ExecuteToolAsync, call: Call
 ) -> Any:
     """As `run`, awaited."""
-    _demand_name(tool_name)
     if layers[1] is None:
         try:
             answer = await _awaitable(tool_name, _ran(tool_name, owned(arguments, "the caller"), terminal))
@@ -203,11 +201,6 @@ def in_thread(hook: Hook) -> HookAsync:
                 inner.cancel()
 
     return hook_async
-
-
-def _demand_name(tool_name: object) -> None:
-    if (problem := not_a_name(tool_name)) is not None:
-        raise ToolNameError(tool_name, problem)
 
 
 def _passed_on(layers: Layers, tool_name: object, arguments: object) -> ReadOnlyDict:

@@ -1,6 +1,6 @@
 """What a driver is: a set of tools behind one object, and what it tells a client, after the second source document.
 
-Knows: tools, the interfaces and the values they exchange. Does not know: prompts, how a model's reply is read,
+Knows: the interfaces and the values they exchange. Does not know: prompts, how a model's reply is read,
 middleware.
 """
 
@@ -12,9 +12,26 @@ from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
 from interpose.contracts.json import JsonObject
-from interpose.contracts.naming import not_a_name
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.stopping import stopped
+from interpose.contracts.tool import Tool, ToolParameter
+
+__all__ = [
+    "CallOutcome",
+    "Driver",
+    "DriverResponse",
+    "Health",
+    "HealthStatus",
+    "NativeToolContext",
+    "SupportsHealthcheck",
+    "SupportsNativeTools",
+    "SupportsStreaming",
+    "Tool",
+    "ToolApi",
+    "ToolCallRecord",
+    "ToolDriver",
+    "ToolParameter",
+]
 
 ToolApi: TypeAlias = Literal["openai", "anthropic"]
 """In which provider's shape native tools are written."""
@@ -22,53 +39,6 @@ ToolApi: TypeAlias = Literal["openai", "anthropic"]
 CallOutcome: TypeAlias = Literal["executed", "short_circuited", "failed", "skipped"]
 """`executed`: the tool ran and a result came back. `short_circuited`: a middleware answered and the tool did not run.
 `skipped`: an earlier call of the same message failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolParameter:
-    """One named argument of a tool; without a JSON Schema of its own it is a string."""
-
-    name: str
-    description: str = ""
-    required: bool = False
-    schema: JsonObject | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """One tool as a model sees it.
-
-    `schema` is a JSON Schema of the whole arguments object and stands in place of the one made from `parameters`.
-    Raises ValueError for what can be no name (`contracts.naming`), and with neither title nor description. A missing
-    description is the title.
-    """
-
-    name: str
-    title: str = ""
-    description: str = ""
-    parameters: tuple[ToolParameter, ...] = ()
-    schema: JsonObject | None = None
-
-    def __post_init__(self) -> None:
-        if (problem := not_a_name(self.name)) is not None:
-            raise ValueError(f"a Tool has {problem}")
-        if not (self.title or self.description):
-            raise ValueError(f"the tool {self.name!r} needs a title or a description: a model chooses by it")
-        object.__setattr__(self, "description", self.description or self.title)
-        object.__setattr__(self, "parameters", tuple(self.parameters))
-
-    def input_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments object; a new dict each time, its inner values shared."""
-        if self.schema is not None:
-            return dict(self.schema)
-
-        properties: dict[str, Any] = {}
-        for parameter in self.parameters:
-            own = {"type": "string"} if parameter.schema is None else dict(parameter.schema)
-            properties[parameter.name] = {"description": parameter.description, **own} if parameter.description else own
-        schema: dict[str, Any] = {"type": "object", "properties": properties}
-        required = [parameter.name for parameter in self.parameters if parameter.required]
-        return {**schema, "required": required} if required else schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         note that says which. Raises UnknownToolError for a tool that is not offered, or a name rewritten to one that
         there is not.
         """
-        attempt = self._attempt(Call(call_id) if call is None else call)
+        attempt = self._attempt(_call(call_id, call))
         try:
             return self._run(attempt, tool_name, arguments)
         except Exception as error:
@@ -124,7 +124,7 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         self, tool_name: str, arguments: Arguments, *, call_id: str = "", call: Call | None = None
     ) -> Any:
         """As `invoke_tool`, from an event loop."""
-        attempt = self._attempt(Call(call_id) if call is None else call)
+        attempt = self._attempt(_call(call_id, call))
         try:
             return await self._run_async(attempt, tool_name, arguments)
         except Exception as error:
@@ -316,6 +316,15 @@ def listed_tools(driver: ToolDriver) -> tuple[Tool, ...]:
         twice = ", ".join(sorted({repr(name) for name in names if names.count(name) > 1}))
         raise MisuseError(f"{kind}.list_tools names {twice} more than once: a name is one tool's")
     return tools
+
+
+def _call(call_id: Any, call: Any) -> Call:
+    if call is None and isinstance(call_id, str):
+        return Call(call_id)
+    if isinstance(call, Call):
+        return call
+    wrong, given, expected = ("call_id", call_id, "a text") if call is None else ("call", call, "a Call")
+    raise MisuseError(f"{wrong}={given!r:.80}: expected {expected}")
 
 
 def _text_so_far(asked: str, given: Any) -> str:

@@ -113,7 +113,7 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
     def remove_driver(self, label: str) -> ToolDriver | None:
         """Takes a child out and returns it; None when no child has the label. Calls on their way finish."""
         with self._changing:
-            driver = self._children.get(label)
+            driver = self._children.get(label) if isinstance(label, str) else None
             self._children = MappingProxyType({name: each for name, each in self._children.items() if name != label})
         return driver
 

@@ -132,14 +132,13 @@ class ShellTools(ToolDriver):
         if tool is None:
             raise ValueError(f"there is no tool {tool_name!r} here, only {', '.join(one.name for one in self._tools)}")
         check_arguments(tool, arguments)
-        timeout_s = float(arguments.get("timeout_s", self._limits.timeout_s))
+        timeout_s = arguments.get("timeout_s", self._limits.timeout_s)
         if not timeout_s <= self._limits.timeout_most_s:  # also for NaN
-            raise ToolError(
-                f"{tool_name}: timeout_s is {timeout_s:g}, at most {self._limits.timeout_most_s:g} are given"
-            )
+            given = "too long" if isinstance(timeout_s, int) else f"{timeout_s:g}"
+            raise ToolError(f"{tool_name}: timeout_s is {given}, at most {self._limits.timeout_most_s:g} are given")
         command = arguments["command"]
         argv = ["/bin/sh", "-c", command] if tool is _COMMAND else _words(command)
-        return argv, self._folder.real_path(arguments.get("cwd", ".")), timeout_s
+        return argv, self._folder.real_path(arguments.get("cwd", ".")), float(timeout_s)
 
     def _environment(self) -> dict[str, str]:
         own = {name: os.environ[name] for name in self._passed if name in os.environ}
@@ -167,8 +166,10 @@ class ShellDriver(HostedDriver):
 
 
 def _words(command: list[Any]) -> list[str]:
-    if not command or not all(isinstance(word, str) for word in command):
-        raise ToolError("execute_command: 'command' must be a list of at least one word, each a string")
+    if not command or not all(isinstance(word, str) for word in command) or not command[0]:
+        raise ToolError(
+            "execute_command: 'command' must be a list of at least one word, each a string, and the first a program"
+        )
     return command
 
 
