@@ -324,10 +324,10 @@ class Listing(ToolMiddleware):
 
 def test_the_list_of_tools_goes_through_the_list() -> None:
     """Innermost first: the outer one sees what the inner one left; a middleware without the method changes nothing."""
-    read, write = Tool("read", "Read"), Tool("write", "Write")
+    read, write, more = Tool("read", "Read"), Tool("write", "Write"), Tool("more", "More")
     duck: Any = Duck()
-    chain = Chain([Listing(lambda tools: (*tools, tools[0])), duck, ToolMiddleware(), Listing(lambda tools: tools[1:])])
-    assert chain.list_tools(lambda: [read, write]) == (write, write)
+    chain = Chain([Listing(lambda tools: (*tools, more)), duck, ToolMiddleware(), Listing(lambda tools: tools[1:])])
+    assert chain.list_tools(lambda: [read, write]) == (write, more)
     assert Chain().list_tools(lambda: [read]) == [read]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from interpose.chain.chain import Chain
+from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.tools import (
     Arguments,
@@ -566,3 +567,28 @@ def test_a_method_is_a_result_like_any_other() -> None:
     """One of a tool's own."""
     assert Chain([Passing()]).call("t", {}, lambda name, arguments: "x".upper)() == "X"
     assert Chain([Passing()]).call("t", {}, lambda name, arguments: Passing().flow).__name__ == "flow"
+
+
+class ListingWrong(ToolMiddleware):
+    """Lists as the given function says."""
+
+    def __init__(self, listing: Any) -> None:
+        self.listing = listing
+
+    def on_list_tools(self, call_next: ListTools) -> Any:
+        """The function."""
+        return self.listing(call_next)
+
+
+@pytest.mark.parametrize(
+    ("listing", "said"),
+    [
+        (lambda call_next: [*call_next(), *call_next()], "names 't' more than once: a name is one tool's"),
+        (lambda call_next: call_next(1), r"called its call_next wrongly: it is `call_next\(\)`"),
+        (lambda call_next: call_next, "returned function: expected a sequence of Tool values"),
+    ],
+)
+def test_who_lists_tools_wrongly_is_named(listing: Any, said: str) -> None:
+    """With what to write."""
+    with pytest.raises(MisuseError, match=rf"^ListingWrong\.on_list_tools {said}"):
+        Chain([ListingWrong(listing)]).list_tools(lambda: [Tool("t", "A tool")])

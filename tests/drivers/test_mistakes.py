@@ -10,10 +10,11 @@ import pytest
 from interpose.concerns.hooks.middleware import HooksMiddleware
 from interpose.concerns.permission.middleware import PermissionMiddleware
 from interpose.contracts.drivers import DriverResponse, Health, SupportsHealthcheck, Tool, ToolApi
-from interpose.contracts.errors import MisuseError, UnknownToolError
+from interpose.contracts.errors import ConfigError, MisuseError, UnknownToolError
 from interpose.contracts.tools import Arguments, CallNext, ToolMiddleware
 from interpose.drivers.children import invoke, invoke_async
 from interpose.drivers.orchestrator import Orchestrator
+from interpose.drivers.prompts import PromptStrategy
 from tests.drivers.making import ECHO, BareLeaf, Doing, Leaf, Rewriting, Tracing, call_text
 
 TIMEOUT_S = 10
@@ -398,3 +399,19 @@ def test_a_call_that_is_none_is_misuse() -> None:
     assert leaf.runs == []
     unhashable: Any = []
     assert Orchestrator().remove_driver(unhashable) is None
+
+
+@both
+@pytest.mark.parametrize("redact", [lambda text: None, lambda text: 5, lambda: "", lambda text: text[1000]])
+def test_a_redactor_that_gives_no_text_withholds_it(process: Process, redact: Any) -> None:
+    """In what the model reads and in what the operator does."""
+    driver = Leaf(act=stopping, redact=redact)
+    response = process(driver)
+    assert response.call_detail == response.retry_prompt == "the text of the failure is withheld: it may hold secrets"
+
+
+@pytest.mark.parametrize("path", [None, 5, "", "a\0b"])
+def test_a_file_of_prompts_that_is_no_path_is_named(path: Any) -> None:
+    """As a setting."""
+    with pytest.raises(ConfigError, match=r"^PromptStrategy\.from_toml\(path\): is .* \(expected the path of a file\)"):
+        PromptStrategy.from_toml(path)

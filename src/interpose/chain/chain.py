@@ -10,12 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from interpose.chain.layers import HookAsync, Layers, compiled, in_thread, run, run_async, yielding
+from interpose.chain.layers import HookAsync, Layers, compiled, in_thread, is_wrong_call, run, run_async, yielding
 from interpose.chain.order import Entry, Order, OrderProblem, resolve
 from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError, ToolNameError
 from interpose.contracts.naming import NAME_MOST, not_a_name
 from interpose.contracts.stopping import stop_of, stopped
+from interpose.contracts.tool import named_twice
 from interpose.contracts.tools import (
     Arguments,
     Call,
@@ -122,7 +123,8 @@ class Chain:
     def list_tools(self, terminal: ListTools) -> Sequence[Tool]:
         """The tools of `terminal` as they come out of the list, each middleware seeing what the inner ones leave.
 
-        Raises MisuseError naming the middleware that gives anything but a sequence; else what they raise.
+        Raises MisuseError naming the middleware that gives anything but a sequence of tools, each name once; else what
+        they raise.
         """
         listing = terminal
         for middleware in reversed(self._published.listers):
@@ -165,6 +167,8 @@ def _listing(middleware: ToolMiddleware, inner: ListTools) -> ListTools:
         except Exception as error:
             if (stop := stop_of(error)) is not None:
                 raise stopped(name, stop) from stop
+            if is_wrong_call(error):
+                raise MisuseError(f"{name} called its call_next wrongly: it is `call_next()`") from error
             if not getattr(error, "__notes__", ()):
                 error.add_note(f"raised by {name}")
             raise
@@ -172,6 +176,8 @@ def _listing(middleware: ToolMiddleware, inner: ListTools) -> ListTools:
             over = True
         if not isinstance(answer, Sequence) or not all(isinstance(tool, Tool) for tool in answer):
             raise MisuseError(f"{name} returned {type(answer).__name__}: expected a sequence of Tool values")
+        if twice := named_twice(answer):
+            raise MisuseError(f"{name} names {twice} more than once: a name is one tool's")
         return answer
 
     return listing

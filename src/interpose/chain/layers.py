@@ -164,6 +164,11 @@ def renamer(error: BaseException) -> str | None:
     return name
 
 
+def is_wrong_call(error: BaseException) -> bool:
+    """Whether a `call_next` was given too much or too little; Python says so in names of our own."""
+    return isinstance(error, TypeError) and _WRONG_CALL.search(str(error)) is not None
+
+
 def in_thread(hook: Hook) -> HookAsync:
     """A sync hook as an async one: it runs in a thread of its own, and its `call_next` waits for the loop.
 
@@ -231,7 +236,7 @@ def _named(who: str | None, error: Exception) -> Exception:
         named: Exception = stopped(who, stop)
         named.__cause__ = stop
         return named
-    if _WRONG_CALL.search(str(error)) and isinstance(error, TypeError):
+    if is_wrong_call(error):
         named = MisuseError(f"{who} called its call_next wrongly: it is `call_next(tool_name, arguments)`")
         named.__cause__ = error
         return named

@@ -76,6 +76,14 @@ class Tool:
         return {**schema, "required": required} if required else schema
 
 
+def named_twice(tools: Iterable[Tool]) -> str:
+    """The names that more than one of the tools has, for people; "" for none."""
+    names = [tool.name for tool in tools]
+    if len(set(names)) == len(names):
+        return ""
+    return ", ".join(sorted({repr(name) for name in names if names.count(name) > 1}))
+
+
 def _parameters(where: str, given: Any) -> tuple[ToolParameter, ...]:
     parameters = tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(each, ToolParameter) for each in parameters):

@@ -23,6 +23,7 @@ from interpose.contracts.errors import MisuseError
 from interpose.contracts.settings import a_flag, a_function, of_kind, refused
 from interpose.contracts.sheet import DriverMeta
 from interpose.contracts.stopping import stop_of, stopped
+from interpose.contracts.tool import named_twice
 from interpose.contracts.tools import Arguments, Call, Linked, SupportsToolMiddleware, ToolMiddleware
 from interpose.drivers.attempt import Attempt
 from interpose.drivers.calls import ProposedCall, is_whole_call, might_be_call
@@ -311,9 +312,7 @@ def listed_tools(driver: ToolDriver) -> tuple[Tool, ...]:
         raise
     if not all(isinstance(tool, Tool) for tool in tools):
         raise MisuseError(f"{kind}.list_tools returned {listed!r:.200}: expected a sequence of Tool values")
-    if len({tool.name for tool in tools}) != len(tools):
-        names = [tool.name for tool in tools]
-        twice = ", ".join(sorted({repr(name) for name in names if names.count(name) > 1}))
+    if twice := named_twice(tools):
         raise MisuseError(f"{kind}.list_tools names {twice} more than once: a name is one tool's")
     return tools
 

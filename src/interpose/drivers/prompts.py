@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import ConfigError
+from interpose.contracts.settings import a_path
 
 UnknownTool: TypeAlias = Literal["silent", "retry_with_list"]
 """What a call of an unknown tool leads to: nothing, as it may be another driver's, or a text that lists the tools."""
@@ -88,7 +89,7 @@ class PromptStrategy:
 
         Raises ConfigError naming the file and the key when it cannot be read, or says something impossible.
         """
-        where = str(path)
+        where = a_path("PromptStrategy.from_toml(path)", path, "the path of a file")
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

@@ -38,5 +38,6 @@ def sendable(text: str) -> str:
 
 
 def redacted(text: str, redact: Callable[[str], str]) -> str:
-    """`text` without secrets; a redactor that fails withholds the whole text."""
-    return guarded(lambda: redact(text), failure=lambda _: "the text of the failure is withheld: it may hold secrets")
+    """`text` without secrets; a redactor that fails, or gives no text, withholds the whole text."""
+    answer: Any = guarded(lambda: redact(text), failure=lambda _: None)
+    return answer if isinstance(answer, str) else "the text of the failure is withheld: it may hold secrets"
