@@ -425,6 +425,43 @@ def test_a_piece_of_a_reply_is_taken_where_nobody_has_to_wait() -> None:
     told(story, app)
 
 
+def test_what_is_written_in_one_turn_of_the_loop_leaves_together() -> None:
+    """And nothing waits for what is written in a later one, or for more than there is room for."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"100006")]})
+        for piece in (b"a", b"b"):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await settled()
+        for piece in (b"c", b"d" * 100_000, b"e"):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"fg"})
+
+    async def story(made: Story) -> None:
+        await made.feed(GET)
+        await settled()
+        first, second, last = made.wire.writes
+        assert first.endswith(b"\r\n\r\nab")
+        assert (second, last) == (b"c" + b"d" * 100_000, b"efg")
+
+    told(story, app)
+
+
+def test_what_was_written_before_a_failure_leaves() -> None:
+    """The reply is cut off behind it."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
+        await send({"type": "http.response.body", "body": b"half", "more_body": True})
+        raise RuntimeError
+
+    async def story(made: Story) -> None:
+        sent = await made.feed(GET)
+        assert (sent.endswith(b"\r\n\r\nhalf"), made.wire.is_closed) == (True, True)
+
+    told(story, app)
+
+
 def test_who_asks_late_is_told_as_well() -> None:
     """Where the client has gone before the application began."""
     gone: list[str] = []

@@ -14,6 +14,9 @@ from interpose.gateway.heads import Head, status_line
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _GONE_MESSAGE = "http.disconnect"
 
+TOGETHER_BYTES_MAX = 64 * 1024
+"""What is written in one turn of the loop leaves together, up to so much: each sending is dear."""
+
 
 class Link(Protocol):
     """What a request needs of its connection."""
@@ -64,7 +67,7 @@ class Serving:
         self._was_read = False
         self._waiting: list[asyncio.Future[None]] = []
         self._on_gone: Callable[[], None] | None = None
-        self._head = b""
+        self._pending = b""
         self._left: int | None = None
         self._is_chunked = False
         self._has_body = True
@@ -86,12 +89,14 @@ class Serving:
         try:
             await app({**self.scope, "extensions": {NEARBY: self}}, self.receive, self.send)
         except Exception as error:  # noqa: BLE001 - the application's boundary: its request fails, the server stays up
+            self._flush()
             self._link.broken(self, error)
             return
         finally:
             self._on_gone = None
             self._pieces.clear()
         if not self.is_over and not self.is_gone:
+            self._flush()
             self._link.broken(self, None)
 
     def tell_gone(self, on_gone: Callable[[], None]) -> None:
@@ -182,7 +187,7 @@ class Serving:
         return {"type": "http.request", "body": data, "more_body": not self.has_come}
 
     def _start(self, status: int, headers: Iterable[tuple[bytes, bytes]], phrase: bytes) -> None:
-        """Makes the head; it leaves with the first piece of the body, or at the end of this turn of the loop."""
+        """Makes the head."""
         self.is_started = True
         if self._expects and not self.has_come:
             self.keeps_alive = False  # who was not told to go on may or may not send the body
@@ -205,26 +210,30 @@ class Serving:
             lines.append(b"transfer-encoding: chunked\r\n")
         if not self.keeps_alive and not says_close:
             lines.append(b"connection: close\r\n")
-        self._head = b"".join([*lines, b"\r\n"])
-        if self._head.count(b"\n") != len(lines) + 1 or self._head.count(b"\r") != len(lines) + 1:
+        head = b"".join([*lines, b"\r\n"])
+        if head.count(b"\n") != len(lines) + 1 or head.count(b"\r") != len(lines) + 1:
             raise MisuseError("a header of the application has a line break in it")
-        self._loop.call_soon(self._flush_head)
-
-    def _flush_head(self) -> None:
-        if self._head and not self.is_gone:
-            self._link.write(self._head)
-        self._head = b""
+        self._leave_soon(head)
 
     def _write(self, data: bytes, *, is_last: bool) -> None:
-        framed = self._framed(data, is_last=is_last) if self._has_body else b""
-        if self._head:
-            framed, self._head = self._head + framed, b""
-        if framed:
-            self._link.write(framed)
+        self._leave_soon(self._framed(data, is_last=is_last) if self._has_body else b"", is_last=is_last)
         if is_last:
             self.is_over = True
             self._wake()
             self._link.over(self)
+
+    def _leave_soon(self, data: bytes, *, is_last: bool = False) -> None:
+        """Bytes leave with all others of this turn of the loop; at once where they are the last ones, or many."""
+        if data and not self._pending and not is_last:
+            self._loop.call_soon(self._flush)
+        self._pending += data
+        if is_last or len(self._pending) > TOGETHER_BYTES_MAX:
+            self._flush()
+
+    def _flush(self) -> None:
+        pending, self._pending = self._pending, b""
+        if pending and not self.is_gone:
+            self._link.write(pending)
 
     def _framed(self, data: bytes, *, is_last: bool) -> bytes:
         if self._is_chunked:
