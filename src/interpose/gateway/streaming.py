@@ -5,7 +5,7 @@ events say.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TypeAlias
 
 from interpose.gateway.api import Answer, ApiName, Onward, RoundOver, Step, Steps
@@ -41,7 +41,7 @@ class EventStream(ABC):
         self._is_between = False
         block = self._reader.take(data)
         if not self._is_known:
-            self._recognise(self._reader.split(block))
+            self._recognise(self._reader.each(block))
         transcript = self._transcript
         transcript.size += len(block)
         if transcript.size <= TRANSCRIPT_BYTES_MAX:  # as `add` does, without a call for each read
@@ -112,7 +112,7 @@ class EventStream(ABC):
             self._transcript.add(event.raw)
             yield from self._take(event, out)
 
-    def _recognise(self, events: list[SseEvent]) -> None:
+    def _recognise(self, events: Iterable[SseEvent]) -> None:
         if self._api is not None:
             self._is_known = are_own(self._api, events)
 

@@ -124,6 +124,10 @@ class SseReader:
         """The events of what `take` gave last."""
         return split(block, opens=self.opens)
 
+    def each(self, block: bytes) -> Iterator[SseEvent]:
+        """The same events one by one, for whoever may need the first of them only."""
+        return each(block, opens=self.opens)
+
     def split_from(self, block: bytes, position: int) -> tuple[bytes, list[SseEvent]]:
         """As the function `split_from`, for what `take` gave last."""
         return split_from(block, position, opens=self.opens)
@@ -184,12 +188,15 @@ def split(block: bytes, *, opens: bool = False) -> list[SseEvent]:
         *whole, _ = block.split(_END)
         plain = [SseEvent(raw + _END) for raw in whole]
         return [SseEvent(plain[0].raw, opens), *plain[1:]] if plain and opens else plain
-    events: list[SseEvent] = []
+    return list(each(block, opens=opens))
+
+
+def each(block: bytes, *, opens: bool = False) -> Iterator[SseEvent]:
+    """As `split`, one event at a time."""
     start = 0
     for found in _EVENT_END.finditer(block):
-        events.append(SseEvent(block[start : found.end()], opens and not start))
+        yield SseEvent(block[start : found.end()], opens and not start)
         start = found.end()
-    return events
 
 
 def split_from(block: bytes, position: int, *, opens: bool = False) -> tuple[bytes, list[SseEvent]]:
