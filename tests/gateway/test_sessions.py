@@ -10,7 +10,7 @@ from interpose.contracts.errors import StorageError
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
 from interpose.gateway.ledger import Ledger, SessionLedger
-from interpose.gateway.sessions import KEPT_S, SESSIONS_KEPT, SqliteLedgers
+from interpose.gateway.sessions import KEPT_S, LOOK_EVERY_S, SESSIONS_KEPT, SqliteLedgers
 from interpose.testing.fakes import FakeClock
 
 MARK = Mark({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"b": 1.5, "a": "ü"}}, "no", ends_round=True)
@@ -121,9 +121,11 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
 def test_a_file_that_is_damaged_later_stops_nothing(tmp_path: Path) -> None:
     """What cannot be kept is told, and the session goes on in memory."""
     told: list[str] = []
-    store = open_store(tmp_path, told=told)
+    clock = FakeClock()
+    store = open_store(tmp_path, clock, told)
     with sqlite3.connect(tmp_path / "state.db") as connection:
         connection.execute("DROP TABLE session_parts")
+    clock.advance(LOOK_EVERY_S)
     ledger = asyncio.run(Ledger(store).session("l", "s"))
     ledger.keep_mark("root", "line", 0, MARK)
     store.flush()
@@ -145,11 +147,13 @@ def test_a_folder_that_cannot_be_used_is_said_at_once(tmp_path: Path) -> None:
 
 def test_a_session_may_be_known_from_the_moment_that_a_part_is_kept(tmp_path: Path) -> None:
     """Whether it waits, is written, or was written by another process; one without parts is not known."""
-    store, other = open_store(tmp_path), open_store(tmp_path)
+    clock = FakeClock()
+    store, other = open_store(tmp_path, clock), open_store(tmp_path)
     before = store.may_know("l", "s1")
     other.keep("l", "s1", "mark", "[]", b"{}")
     waiting = other.may_know("l", "s1")
     other.flush()
+    clock.advance(LOOK_EVERY_S)
     written = (store.may_know("l", "s1"), other.may_know("l", "s1"))
     others = (store.may_know("l", "s2"), store.may_know("", "s1"))
     store.close()

@@ -27,8 +27,14 @@ FLUSH_TIMEOUT_S: Final = 5.0
 GATHER_S: Final = 0.05
 """How long a part may wait for others before it is written."""
 
-LOOK_S: Final = 0.05
-"""How long a look whether a session is known may wait; a reader waits only while the file is put in order."""
+LOOK_EVERY_S: Final = 0.05
+"""How long the list of known sessions holds: nobody else's part is in the table sooner after it was kept."""
+
+LOOK_WAIT_S: Final = 0.05
+"""How long a look at the table may wait; a reader waits only while the file is put in order."""
+
+LISTED_MAX: Final = 200_000
+"""Of more sessions no list is held: each of them is looked for."""
 
 WAITING_MAX: Final = 50_000
 """At most so many parts wait; where the disk is that far behind, the oldest are not kept."""
@@ -56,7 +62,6 @@ _SCHEMA = Schema(
     ),
 )
 
-_Session: TypeAlias = tuple[str, str]
 _Part: TypeAlias = tuple[str, str, str, str, bytes, float]
 
 
@@ -71,35 +76,33 @@ class SqliteLedgers:
         self._clock = clock
         self._lost = lost
         self._database = open_database(path, _SCHEMA)
-        self._reader = open_reader(path, _SCHEMA, busy_timeout_s=LOOK_S)
+        self._reader = open_reader(path, _SCHEMA, busy_timeout_s=LOOK_WAIT_S)
         self._keeping = threading.Lock()
         self._waiting: deque[_Part] = deque(maxlen=WAITING_MAX)
-        self._awaited: set[_Session] = set()
-        self._in_hand: set[_Session] = set()
+        self._listed: set[int] = set()
+        """The hashes of the sessions that the table has, or will have."""
+        self._last_row = 0
         self._flushing: deque[threading.Event] = deque()
         self._hurry = threading.Event()
         self._is_closed = False
         self._starting = threading.Lock()
         self._writer: threading.Thread | None = None
         self._forget_old()
+        self._looked_at = clock.monotonic()
+        self._is_current = self._look()
 
     def may_know(self, workspace: str, session: str) -> bool:
         """Whether parts of a session are in the table, or on their way there; True where that cannot be told.
 
-        A look at one place of an index, which waits for nobody who writes.
+        Asked for each new session, so a list is held, and the table is looked at for what others have added: each look
+        costs a loop that others wait for as much as many answers.
         """
         with self._keeping:
-            if (workspace, session) in self._awaited or (workspace, session) in self._in_hand:
-                return True
-        if self._reader is None:
-            return True
-        try:
-            found = self._reader.query(
-                "SELECT 1 FROM session_parts WHERE workspace = ? AND session = ? LIMIT 1", (workspace, session)
-            )
-        except StorageError:
-            return True
-        return bool(found)
+            now = self._clock.monotonic()
+            if now - self._looked_at >= LOOK_EVERY_S:
+                self._looked_at = now
+                self._is_current = self._look()
+            return not self._is_current or hash((workspace, session)) in self._listed
 
     def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
         """The parts of a session, those changed longest ago first; none when they cannot be read.
@@ -126,7 +129,8 @@ class SqliteLedgers:
         """Hands a part to the writing thread, which takes many of them at once."""
         with self._keeping:
             self._waiting.append((workspace, session, kind, key, value, self._clock.now()))
-            self._awaited.add((workspace, session))
+            if len(self._listed) < LISTED_MAX:
+                self._listed.add(hash((workspace, session)))
         if self._writer is None:
             self._start()
 
@@ -150,6 +154,7 @@ class SqliteLedgers:
         self._database.close()
         if self._reader is not None:
             self._reader.close()
+        self._is_current = False
 
     def _start(self) -> None:
         with self._starting:
@@ -165,19 +170,31 @@ class SqliteLedgers:
             is_last = self._is_closed
             flushing = [self._flushing.popleft() for _ in range(len(self._flushing))]
             self._put(self._taken())
-            self._in_hand = set()
             for written in flushing:
                 written.set()
             if is_last:
                 return
 
     def _taken(self) -> list[_Part]:
-        """What waits; whose it is stays known until it is written."""
         with self._keeping:
             batch = list(self._waiting)
             self._waiting.clear()
-            self._in_hand, self._awaited = self._awaited, set()
         return batch
+
+    def _look(self) -> bool:
+        """Adds the sessions of which parts were written since the last look; False where not all can be listed."""
+        if self._reader is None or len(self._listed) >= LISTED_MAX:
+            return False
+        try:
+            rows = self._reader.query(
+                "SELECT workspace, session, max(rowid) FROM session_parts WHERE rowid > ? GROUP BY workspace, session",
+                (self._last_row,),
+            )
+        except StorageError:
+            return False
+        self._listed.update(hash((workspace, session)) for workspace, session, _ in rows)
+        self._last_row = max((int(str(row)) for _, _, row in rows), default=self._last_row)
+        return len(self._listed) < LISTED_MAX
 
     def _put(self, batch: list[_Part]) -> None:
         if not batch:

@@ -5,6 +5,12 @@ import json
 
 from interpose.contracts.json import Json
 
+_PIECE_BYTES = 2_047
+"""For more at once hashlib lets other threads run meanwhile, and waiting for them costs more than the hash."""
+
+_LONG_BYTES = 64 * 1024
+"""From here on it is worth it."""
+
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -23,4 +29,10 @@ def canonical_hash(value: Json) -> str:
 
 def hash_of(text: str) -> str:
     """SHA-256 in hex of what is in its canonical form already."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    data = text.encode("utf-8", "surrogatepass")
+    if not _PIECE_BYTES < len(data) <= _LONG_BYTES:
+        return hashlib.sha256(data).hexdigest()
+    digest = hashlib.sha256()
+    for start in range(0, len(data), _PIECE_BYTES):
+        digest.update(data[start : start + _PIECE_BYTES])
+    return digest.hexdigest()
