@@ -67,7 +67,8 @@ class Serving:
         self._was_read = False
         self._waiting: list[asyncio.Future[None]] = []
         self._on_gone: Callable[[], None] | None = None
-        self._pending = b""
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
         self._left: int | None = None
         self._is_chunked = False
         self._has_body = True
@@ -216,34 +217,36 @@ class Serving:
         self._leave_soon(head)
 
     def _write(self, data: bytes, *, is_last: bool) -> None:
-        self._leave_soon(self._framed(data, is_last=is_last) if self._has_body else b"", is_last=is_last)
+        pieces = self._framed(data, is_last=is_last) if self._has_body else ()
+        self._leave_soon(*pieces, is_last=is_last)
         if is_last:
             self.is_over = True
             self._wake()
             self._link.over(self)
 
-    def _leave_soon(self, data: bytes, *, is_last: bool = False) -> None:
+    def _leave_soon(self, *pieces: bytes, is_last: bool = False) -> None:
         """Bytes leave with all others of this turn of the loop; at once where they are the last ones, or many."""
-        if data and not self._pending and not is_last:
+        if pieces and not self._pending and not is_last:
             self._loop.call_soon(self._flush)
-        self._pending += data
-        if is_last or len(self._pending) > TOGETHER_BYTES_MAX:
+        self._pending += pieces
+        self._pending_bytes += sum(map(len, pieces))
+        if is_last or self._pending_bytes > TOGETHER_BYTES_MAX:
             self._flush()
 
     def _flush(self) -> None:
-        pending, self._pending = self._pending, b""
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
         if pending and not self.is_gone:
-            self._link.write(pending)
+            self._link.write(b"".join(pending))
 
-    def _framed(self, data: bytes, *, is_last: bool) -> bytes:
+    def _framed(self, data: bytes, *, is_last: bool) -> tuple[bytes, ...]:
         if self._is_chunked:
-            chunk = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
-            return chunk + b"0\r\n\r\n" if is_last else chunk
+            chunk = (b"%x\r\n" % len(data), data, b"\r\n") if data else ()
+            return (*chunk, b"0\r\n\r\n") if is_last else chunk
         if self._left is not None:
             self._left -= len(data)
             if self._left < 0 or (is_last and self._left > 0):
                 raise MisuseError("the application's reply is not as long as its head says")
-        return data
+        return (data,) if data else ()
 
     def _wake(self) -> None:
         for waiter in self._waiting:
