@@ -176,32 +176,16 @@ def test_a_transaction_is_all_or_nothing_and_may_be_nested(tmp_path: Path) -> No
 
     def fail_late() -> None:
         with database.transaction():
-            database.insert("INSERT INTO numbers", [(1,), (2,)])
+            database.execute_many("INSERT INTO numbers VALUES (?)", [(1,), (2,)])
             raise KeyError
 
     with pytest.raises(KeyError):
         fail_late()
     with pytest.raises(StorageError, match="UNIQUE"):
-        database.insert("INSERT INTO numbers", [(3,), (3,)])
-    database.insert("INSERT INTO numbers", [(4,)])
+        database.execute_many("INSERT INTO numbers VALUES (?)", [(3,), (3,)])
+    database.execute_many("INSERT INTO numbers VALUES (?)", [(4,)])
 
     assert database.query("SELECT n FROM numbers") == [(4,)]
-    database.close()
-
-
-def test_as_many_rows_as_there_are_are_added_or_none(tmp_path: Path) -> None:
-    """More than go into one statement too, and also where only the last of them cannot be."""
-    database = open_database(tmp_path / "x.db", ONE)
-    rows = [(number,) for number in range(1_000)]
-
-    database.insert("INSERT INTO numbers", [])
-    with pytest.raises(StorageError, match="UNIQUE"):
-        database.insert("INSERT INTO numbers", [*rows, (0,)])
-    refused = database.query("SELECT count(*) FROM numbers")
-    database.insert("INSERT INTO numbers", rows)
-
-    assert refused == [(0,)]
-    assert database.query("SELECT n FROM numbers ORDER BY n") == rows
     database.close()
 
 

@@ -200,8 +200,10 @@ class SqliteLedgers:
         if not batch:
             return
         try:
-            self._database.insert(
-                "INSERT OR REPLACE INTO session_parts (workspace, session, kind, key, value, at)", batch
+            self._database.execute_many(
+                "INSERT OR REPLACE INTO session_parts (workspace, session, kind, key, value, at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                batch,
             )
         except StorageError as error:
             self._lost(f"{len(batch)} parts of sessions are not kept for the next process: {error}")

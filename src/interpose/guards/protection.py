@@ -115,7 +115,7 @@ class SqliteProtectionStore:
             )
             for one in artifacts
         ]
-        self._database.insert("INSERT OR REPLACE INTO protected_artifacts", rows)
+        self._database.execute_many("INSERT OR REPLACE INTO protected_artifacts VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def replace(self, session: str, artifacts: Sequence[Artifact]) -> None:
         """As the port says."""

@@ -32,7 +32,8 @@ HAND_OVER_S = 0.01
 _BATCH_RECORDS = 2_000
 _CHECKPOINT_PAGES = 4_000
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
-_INSERT = f"INSERT INTO records (writer, {', '.join(FIELDS)})"
+_MARKS = ", ".join("?" * (1 + len(FIELDS)))
+_INSERT = f"INSERT INTO records (writer, {', '.join(FIELDS)}) VALUES ({_MARKS})"  # noqa: S608 - our own names
 
 
 class SqliteJournal:
@@ -170,7 +171,7 @@ class SqliteJournal:
         lost = self._lost
         if lost > self._lost_told:
             rows.append(to_row(pack(self._gap(lost - self._lost_told))))
-        database.insert(_INSERT, [(self._writer, *row) for row in rows])
+        database.execute_many(_INSERT, [(self._writer, *row) for row in rows])
         self._lost_told = lost
         return None
 

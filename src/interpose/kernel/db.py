@@ -9,19 +9,15 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from interpose.contracts.errors import MisuseError, StorageError
 
 Row: TypeAlias = tuple[Any, ...]
-
-_ROWS_AT_ONCE = 32
-"""With 30 columns as many values as any SQLite takes in one statement."""
 
 _WAY_OUT = {
     "SQLITE_FULL": "the disk is full: free some space there",
@@ -79,17 +75,10 @@ class Database:
         with self._lock, _explained(self.path):
             return self._connection.execute(sql, values).rowcount
 
-    def insert(self, into: str, rows: Sequence[Sequence[object]]) -> None:
-        """Adds the rows, all or none; `into` is the statement up to its VALUES.
-
-        Many rows are one step of SQLite, since Python's other threads are let in, and waited for, between two.
-        """
-        if len(rows) <= _ROWS_AT_ONCE:
-            self._insert(into, rows)
-            return
-        with self.transaction():
-            for start in range(0, len(rows), _ROWS_AT_ONCE):
-                self._insert(into, rows[start : start + _ROWS_AT_ONCE])
+    def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        """Runs one statement for each row, all or none."""
+        with self.transaction(), _explained(self.path):
+            self._connection.executemany(sql, rows)
 
     def query(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """All rows that the statement selects."""
@@ -125,14 +114,6 @@ class Database:
         """Closes the connection; later calls raise StorageError. May be called twice."""
         with self._lock, suppress(sqlite3.Error):
             self._connection.close()
-
-    def _insert(self, into: str, rows: Sequence[Sequence[object]]) -> None:
-        if not rows:
-            return
-        one = f"({', '.join('?' * len(rows[0]))})"
-        sql = f"{into} VALUES {', '.join([one] * len(rows))}"
-        with self._lock, _explained(self.path):
-            self._connection.execute(sql, list(chain.from_iterable(rows)))
 
     def _roll_back(self) -> None:
         # SQLite has already rolled back after some failures (a full disk), and a broken file may refuse.
