@@ -69,6 +69,8 @@ class RoundOver:
         stop_reason: the API's word for why the model stopped, or None.
         seems_natural: what `is_natural` says as far as was noticed while it passed.
         ends: looks through `raw` for ends of it that were not noticed; False where there are any.
+        parts: `raw` once more, with the texts that were read while they passed in the place of their bytes; none where
+            nothing was.
     """
 
     raw: bytes
@@ -77,6 +79,7 @@ class RoundOver:
     stop_reason: str | None
     seems_natural: bool
     ends: Callable[[bytes], bool] | None = None
+    parts: tuple[bytes | str, ...] = ()
 
     @property
     def is_natural(self) -> bool:
@@ -376,6 +379,14 @@ class GoneOn(Protocol):
         ...
 
 
+class Spoken(Protocol):
+    """What a streamed reply tells the person. Quick, since every final answer is asked for."""
+
+    def __call__(self, raw: bytes, parts: Sequence[bytes | str] = ()) -> str:
+        """The text of the events; `parts` as a RoundOver has them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """One API. Keeps no state: any thread may use it.
@@ -386,7 +397,7 @@ class Codec:
         whole: a reader for one reply that is not streamed: the client's body leaves when it has finished.
         stream: a reader for one streamed reply.
         collected: the whole reply that a stream's bytes add up to; None when that cannot be told for sure.
-        spoken: what a streamed reply tells the person, from its bytes; quick, since every final answer is asked for.
+        spoken: what a streamed reply tells the person.
         as_stream: a whole reply as the API streams it.
         said: a whole reply in which the model, of this name, says a text and is done.
         final_text: what a whole reply tells the person.
@@ -400,7 +411,7 @@ class Codec:
     whole: Callable[[], ReplyStream]
     stream: Callable[[], ReplyStream]
     collected: Callable[[bytes], JsonObject | None]
-    spoken: Callable[[bytes], str]
+    spoken: Spoken
     as_stream: Callable[[JsonObject], bytes]
     said: Callable[[str, str | None], JsonObject]
     final_text: Callable[[JsonObject], str]

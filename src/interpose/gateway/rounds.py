@@ -219,7 +219,7 @@ class Rounds:
 
     def _text(self, step: RoundOver) -> str:
         if self.is_streamed:
-            return self.codec.spoken(step.raw)
+            return self.codec.spoken(step.raw, step.parts)
         return self.codec.final_text(self._whole(step) or {})
 
 

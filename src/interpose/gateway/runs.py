@@ -1,11 +1,14 @@
-"""The texts of a streamed reply, for whoever reads all of them at its end.
+"""Runs of events that differ in their text only: nearly all of a stream, and not looked at one by one.
 
-Knows: bytes that repeat. Does not know: any API.
+Knows: bytes that repeat, JSON strings. Does not know: any API.
 """
 
 import re
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Iterable
+from itertools import groupby, islice
+from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from interpose.contracts.json import Json
 from interpose.wire.jsonbytes import read_json
@@ -13,68 +16,121 @@ from interpose.wire.jsonbytes import read_json
 STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 """A pattern of a JSON string."""
 
-_RUN_MIN = 8
-_EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
+Part: TypeAlias = bytes | str
+"""A part of a stream: its bytes, or what they tell where that was read while they passed."""
+
+_EVENT_END = b"\n\n"
+_INNER = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*')
+_TEXTS = msgspec.json.Decoder(list[str])
+
+
+class Text(NamedTuple):
+    """How an API writes texts.
+
+    Attributes:
+        pattern: finds one: group 1 is what it is called, and group 2 its JSON string.
+        name: what it is called where it is for the person.
+    """
+
+    pattern: re.Pattern[bytes]
+    name: bytes
+
+
+class Alike(NamedTuple):
+    """The events from `start` to `end` of a block are alike, and tell `text` together."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Run:
+    """What is around the texts of events that are alike. Keeps no state.
+
+    Attributes:
+        sample: such an event, with an empty text.
+        is_told: whether its texts are for the person.
+    """
+
+    __slots__ = ("_head", "_opening", "_seam", "_tail", "is_told", "sample")
+
+    def __init__(self, head: bytes, tail: bytes, opening: bytes, *, is_told: bool) -> None:
+        """`head` and `tail` are an event around its text, the quotes with them; `opening` ends the head."""
+        self._head = head
+        self._tail = tail
+        self._seam = tail + head
+        self._opening = opening
+        self.sample = head + tail
+        self.is_told = is_told
+
+    def within(self, block: bytes) -> Alike | None:
+        """The part of whole events that are alike; None where there is hardly any, or something else is in it."""
+        head, tail, seam = self._head, self._tail, self._seam
+        first, last = block.find(seam), block.rfind(seam)
+        if first < 0 or first == last:
+            return None
+        start = 0 if block.startswith(head) else first + len(tail)
+        end = len(block) if block.endswith(tail) else last + len(tail)
+
+        body = block[start + len(head) : end - len(tail)]
+        *pieces, text_behind = body.split(self._opening)
+        closing = len(seam) - len(self._opening)
+        texts = [piece[:-closing] for piece in pieces]
+        texts.append(text_behind)
+        if seam.join(texts) != body:
+            return None
+        text = _together(texts)
+        return None if text is None else Alike(start, end, text)
+
+
+def learned(block: bytes, text: Text) -> Run | None:
+    """The run that a block begins; None where its first texts show none."""
+    shown = list(islice(text.pattern.finditer(block), 1, 3))  # the first event may have more in it
+    if len(shown) < 2:
+        return None
+    one, after = shown
+    seam = block[one.end() - 1 : after.start(2) + 1]
+    opening = block[after.start() : after.start(2) + 1]
+    tail, end, head = seam.partition(_EVENT_END)
+    if not end or _EVENT_END in head or b"\r" in seam or b"\\" in seam or one[1] != after[1]:
+        return None
+    return Run(head, tail + end, opening, is_told=after[1] == text.name)
 
 
 class Told(NamedTuple):
     """What a stream tells.
 
     Attributes:
-        texts: the values that were found, in order; None where they cannot be read.
-        rest: the stream without most of them; what is around those stands in it once.
+        texts: the values that were found, in order; None where one of them cannot be read.
+        rest: the bytes that are left of it without the runs.
     """
 
     texts: list[Json] | None
     rest: bytes
 
 
-class _Run(NamedTuple):
-    """Texts that nothing but the same bytes part, as they are written, and the stream before and behind them."""
+def told(parts: Iterable[Part], text: re.Pattern[bytes], runs: Text) -> Told:
+    """The texts of a stream: what `text` finds in its bytes, whose group 1 is a JSON value, and what was read of it.
 
-    before: bytes
-    texts: list[bytes]
-    behind: bytes
-
-
-def told(raw: bytes, text: re.Pattern[bytes]) -> Told:
-    """The texts of a stream: what `text` finds, whose group 1 is a JSON value and its end.
-
-    Quick where nothing but the same bytes stand between most of the texts: they are nearly all of a stream, and are
-    not looked at text by text.
+    `runs` is how texts are written that are not looked at one by one.
     """
-    run = _run(raw, text)
-    if run is not None:
-        before, behind = text.findall(run.before), text.findall(run.behind)
-        inner = b'"' + b'","'.join(run.texts) + b'"'
-        texts = _values([*before, inner, *behind])
-        # One more or less, and what was taken for a text is not one.
-        if texts is not None and len(texts) == len(before) + len(run.texts) + len(behind):
-            return Told(texts, run.before + run.behind)
-    return Told(_values(text.findall(raw)), raw)
-
-
-def _run(raw: bytes, text: re.Pattern[bytes]) -> _Run | None:
-    shown = list(islice(text.finditer(raw), 1, 3))  # the first text may be told otherwise
-    if len(shown) < 2 or not all(one[1] and one[1].startswith(b'"') for one in shown):
-        return None
-    one, next_one = shown
-    start = one.end() - 1
-    seam = raw[start : next_one.start(1) + 1]
-    opening = raw[next_one.start() : next_one.start(1) + 1]
-    seams = raw.count(seam, start)
-    if seams < _RUN_MIN or b"\\" in seam or not any(end in seam for end in _EVENT_ENDS):
-        return None
-
-    last = raw.rfind(seam)
-    pieces = raw[start + len(seam) : last].split(opening)
-    if len(pieces) != seams - 1:
-        return None
-    closing = len(seam) - len(opening)
-    last_text = pieces.pop()
-    texts = [piece[:-closing] for piece in pieces]
-    texts.append(last_text)
-    return _Run(raw[: start + 1], texts, raw[last + 1 :])
+    texts: list[Json] = []
+    rest: list[bytes] = []
+    for kind, some in groupby(parts, type):
+        if kind is str:
+            texts += some
+            continue
+        raw = b"".join(part for part in some if isinstance(part, bytes))
+        run = learned(raw, runs)
+        alike = run.within(raw) if run is not None and run.is_told else None
+        before = raw if alike is None else raw[: alike.start]
+        behind = b"" if alike is None else raw[alike.end :]
+        rest += [before, behind]
+        found, found_behind = _values(text.findall(before)), _values(text.findall(behind))
+        if found is None or found_behind is None:
+            return Told(None, b"".join(rest))
+        texts += [*found, alike.text if alike is not None else "", *found_behind]
+    return Told(texts, b"".join(rest))
 
 
 def _values(written: list[bytes]) -> list[Json] | None:
@@ -85,3 +141,16 @@ def _values(written: list[bytes]) -> list[Json] | None:
     except ValueError:
         return None
     return values if isinstance(values, list) else None
+
+
+def _together(texts: list[bytes]) -> str | None:
+    """What the texts say, one behind the other; None where one of them is more than a text, or less."""
+    inner = b'","'.join(texts)
+    # A backslash at the end of one would make the next one a part of it.
+    if inner.find(b"\\") >= 0 and not all(map(_INNER.fullmatch, [one for one in texts if b"\\" in one])):
+        return None
+    try:
+        values = _TEXTS.decode(b'["' + inner + b'"]')
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return "".join(values) if len(values) == len(texts) else None

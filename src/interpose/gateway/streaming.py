@@ -6,22 +6,38 @@ events say.
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from interpose.gateway.api import Answer, ApiName, Onward, RoundOver, Step, Steps
+from interpose.gateway.runs import Alike, Part, Run, Text, learned
 from interpose.gateway.shapes import are_own
 from interpose.gateway.transcript import TRANSCRIPT_BYTES_MAX, Transcript
-from interpose.wire.sse import SseEvent, SseReader
+from interpose.wire.sse import SseEvent, SseReader, split_from
 
 Out: TypeAlias = list[bytes]
 """What may leave, and leaves at the latest when its read is through or something is asked."""
+
+RUN_BYTES_MIN: Final = 4096
+"""In a smaller block there are too few events for a run to be of use."""
+
+MISSES_MAX: Final = 6
+"""After so many blocks without one no run is looked for any more."""
 
 
 class EventStream(ABC):
     """The port `ReplyStream` as far as events are alike: what cannot matter leaves as it came, the rest is taken."""
 
-    def __init__(self, api: ApiName | None = None) -> None:
-        """`api` is whose events they must be; None where the stream sees to that itself."""
+    def __init__(self, api: ApiName | None = None, text: Text | None = None) -> None:
+        """`api` is whose events they must be; None where the stream sees to that itself.
+
+        `text` is how texts are written, where hundreds of them follow each other in events that are alike.
+        """
+        self._text = text
+        self._run: Run | None = None
+        self._misses = 0
+        """How many blocks showed no run where one was looked for."""
+        self._read: dict[int, tuple[Alike, bool]] = {}
+        """By the number of its block what was read while it passed, and whether it is for the person."""
         self._api: ApiName | None = api
         self._is_known = api is None
         """Whether one of them was of this API's shape."""
@@ -42,23 +58,51 @@ class EventStream(ABC):
         block = self._reader.take(data)
         if not self._is_known:
             self._recognise(self._reader.each(block))
+        size = len(block)
         transcript = self._transcript
-        transcript.size += len(block)
+        transcript.size += size
         if transcript.size <= TRANSCRIPT_BYTES_MAX:  # as `add` does, without a call for each read
             transcript.blocks.append(block)
+        if size >= RUN_BYTES_MIN and self._text is not None and self._first_mark(b"") < 0:
+            alike = self._alike(block, self._text)
+            if alike is not None:
+                return self._passed(block, alike)
         first = self._first_mark(block)
         if first < 0:
-            if block:
+            if block:  # as `_pass_unread` does, without a call for each read
                 self._last = self._unread = block
                 if self._wants_text:
                     self._note_text(block)
             return block
-        return self._looked_through(block, first)
-
-    def _looked_through(self, block: bytes, first: int) -> Steps:
-        """The steps of events of which one matters, the one that has the byte at `first`."""
         self._last = block or self._last
-        plain, events = self._reader.split_from(block, first)
+        return self._looked_through(*self._reader.split_from(block, first))
+
+    def _alike(self, block: bytes, text: Text) -> Alike | None:
+        """The events of a block that are alike and need not be looked at."""
+        alike = self._run.within(block) if self._run is not None else None
+        if alike is None and self._misses < MISSES_MAX:
+            fresh = learned(block, text)
+            is_plain = fresh is not None and self._first_mark(fresh.sample) < 0
+            alike = fresh.within(block) if fresh is not None and is_plain else None
+            self._run = fresh if alike is not None else self._run
+            self._misses += alike is None
+        return alike if alike is not None and self._first_mark(block[: alike.start]) < 0 else None
+
+    def _passed(self, block: bytes, alike: Alike) -> bytes | Steps:
+        """What a block makes possible whose events up to the end of a run need not be looked at."""
+        self._last = block
+        end = alike.end
+        self._read[len(self._transcript.blocks) - 1] = alike, self._run is not None and self._run.is_told
+        behind = block[end:]
+        first = self._first_mark(behind) if behind else -1
+        if first < 0:
+            self._pass_unread(block)
+            return block
+        plain, events = split_from(behind, first)
+        return self._looked_through(block[:end] + plain, events)
+
+    def _looked_through(self, plain: bytes, events: list[SseEvent]) -> Steps:
+        """The steps of what need not be looked at, and of events of which the first one matters."""
         out: Out = []
         if plain:
             self._pass_unread(plain)
@@ -115,6 +159,21 @@ class EventStream(ABC):
     def _recognise(self, events: Iterable[SseEvent]) -> None:
         if self._api is not None:
             self._is_known = are_own(self._api, events)
+
+    def _taken(self) -> tuple[bytes, tuple[Part, ...]]:
+        """All that was kept of a reply, and the same with what was read; what comes next is another one."""
+        blocks, read, self._read = self._transcript.blocks, self._read, {}
+        raw = self._transcript.taken()
+        if not raw or not read:
+            return raw, ()
+        parts: list[Part] = []
+        for number, block in enumerate(blocks):
+            if number not in read:
+                parts.append(block)
+                continue
+            alike, is_told = read[number]
+            parts += [block[: alike.start], alike.text if is_told else "", block[alike.end :]]
+        return raw, tuple(parts)
 
     def _followed(self, over: RoundOver) -> Generator[Step, Answer, Onward | None]:
         """Asks whether another reply of the model follows in this one; from then on the events are that one's."""

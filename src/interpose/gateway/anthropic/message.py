@@ -5,18 +5,21 @@ Source: https://docs.anthropic.com/en/api/messages-streaming.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from interpose.contracts.json import JsonObject
 from interpose.gateway.bodies import object_of
-from interpose.gateway.runs import STRING, told
+from interpose.gateway.runs import STRING, Part, Text, told
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, split
 from interpose.wire.strictjson import join_pieces, read_arguments
+
+TEXT = Text(re.compile(rb'"(text|thinking)_delta"\s*,\s*"(?:text|thinking)"\s*:\s*(' + STRING + rb")"), name=b"text")
+"""How texts are written that follow each other."""
 
 _TEXT_DELTA = re.compile(rb'"text_delta"(?:\s*,\s*"text"\s*:\s*(' + STRING + rb"))?")
 """Each delta of a text; nothing where its text does not follow."""
@@ -37,9 +40,9 @@ def collected(raw: bytes) -> JsonObject | None:
         return None
 
 
-def spoken(raw: bytes) -> str:
+def spoken(raw: bytes, parts: Sequence[Part] = ()) -> str:
     """The texts of a streamed message, joined by blank lines as far as they stand in blocks of their own."""
-    texts, rest = told(raw, _TEXT_DELTA)
+    texts, rest = told(parts or (raw,), _TEXT_DELTA, TEXT)
     if texts is not None and rest.count(b'"content_block_start"') <= 1:
         return "".join(texts)
     return text_of(collected(raw) or {})

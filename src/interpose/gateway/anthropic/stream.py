@@ -17,7 +17,7 @@ from interpose.gateway.anthropic.held import (
     refused_events,
     released_events,
 )
-from interpose.gateway.anthropic.message import block_end, collected, text_delta, text_start
+from interpose.gateway.anthropic.message import TEXT, block_end, collected, text_delta, text_start
 from interpose.gateway.anthropic.places import Places
 from interpose.gateway.api import (
     CUT_SHORT,
@@ -67,7 +67,7 @@ class AnthropicStream(EventStream):
     """
 
     def __init__(self) -> None:
-        super().__init__("anthropic")
+        super().__init__("anthropic", TEXT)
         self._held: dict[str, Held] = {}
         self._closed: set[str] = set()
         self._tail: list[SseEvent] = []
@@ -279,8 +279,8 @@ class AnthropicStream(EventStream):
         reason = next((said for event in reversed(self._tail) if (said := reason_of(event))), None)
         is_last = not self._told or self._told_at >= self._last_index
         is_natural = reason in NATURAL and is_last and self._refused == len(self._told)
-        raw = self._transcript.taken()
-        over = RoundOver(raw, tuple(self._told), self._released, reason, is_natural)
+        raw, parts = self._taken()
+        over = RoundOver(raw, tuple(self._told), self._released, reason, is_natural, parts=parts)
         answer = yield from self._followed(over)
         if answer is not None:
             self._begin_next(raw, answer.note, out)

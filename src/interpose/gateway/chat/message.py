@@ -5,7 +5,7 @@ Source: https://platform.openai.com/docs/api-reference/chat-streaming.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
@@ -13,7 +13,7 @@ from interpose.gateway.bodies import content_text, object_of
 from interpose.gateway.chat.calls import LEGACY, THOUGHTS
 from interpose.gateway.chat.choice import Choice
 from interpose.gateway.chat.chunks import DONE, events_of, finishes_in, is_done
-from interpose.gateway.runs import STRING, told
+from interpose.gateway.runs import STRING, Part, Text, told
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent
@@ -26,6 +26,9 @@ _GROWING = ("content", "refusal", *THOUGHTS)
 """Members of a message that come in pieces."""
 
 _LISTED = ("content", "annotations", "reasoning_details")
+TEXT = Text(re.compile(rb'"(content|reasoning|reasoning_content)"\s*:\s*(' + STRING + rb")"), name=b"content")
+"""How texts are written that follow each other."""
+
 _CONTENT = re.compile(rb'"content"\s*:\s*(null|' + STRING + rb"|)")
 """Each content; nothing where it is no text."""
 
@@ -46,9 +49,9 @@ def collected(raw: bytes) -> JsonObject | None:
         return None
 
 
-def spoken(raw: bytes) -> str:
+def spoken(raw: bytes, parts: Sequence[Part] = ()) -> str:
     """What a streamed completion tells the person."""
-    texts, rest = told(raw, _CONTENT)
+    texts, rest = told(parts or (raw,), _CONTENT, TEXT)
     if texts is not None and _is_quick(rest):
         return join_pieces([text for text in texts if text is not None])
     return text_of(collected(raw) or {})

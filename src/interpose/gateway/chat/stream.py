@@ -40,7 +40,9 @@ from interpose.gateway.chat.chunks import (
     told_as_deltas,
     with_delta,
 )
+from interpose.gateway.chat.message import TEXT
 from interpose.gateway.faults import error_event
+from interpose.gateway.runs import Part
 from interpose.gateway.streaming import EventStream, Out, left
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent
@@ -66,13 +68,13 @@ class ChatStream(EventStream):
     """
 
     def __init__(self) -> None:
-        super().__init__("chat")
+        super().__init__("chat", TEXT)
         self._choices: dict[Json, Choice] = {}
         self._tail: list[SseEvent | _Finish] = []
         self._told: list[RefusedCall] = []
         self._earlier: Earlier | None = None
         self._is_over = False
-        self._alike: Alike | None = None
+        self._last_piece: Alike | None = None
         """The last event, where it said nothing but a piece of a call."""
         self._is_one_choice = True
         self._finishes = 0
@@ -113,13 +115,13 @@ class ChatStream(EventStream):
         self._wants_text = not self._has_text
 
     def _collects(self, event: SseEvent) -> bool:
-        alike = self._alike
+        alike = self._last_piece
         if alike is None or len(alike.choice.raw) + len(event.raw) > HELD_BYTES_MAX:
             return False
         return alike.takes(event)
 
     def _take(self, event: SseEvent, out: Out) -> Steps:
-        self._alike = None
+        self._last_piece = None
         if self._wants_text:
             self._note_text(event.raw)
         yield from read_in_one_way(event.data, out)
@@ -208,7 +210,7 @@ class ChatStream(EventStream):
         if len(choice.raw) > HELD_BYTES_MAX:
             yield from self._drop(choice, f"the calls are larger than {HELD_BYTES_MAX} bytes")
         elif held is event and self._earlier is None:
-            self._alike = alike(event, delta, choice)
+            self._last_piece = alike(event, delta, choice)
         if is_end:
             finish = with_delta(event, chunk, said, {}, said["finish_reason"])
             yield from self._finished(finish, said, choice, out, exact)
@@ -285,13 +287,13 @@ class ChatStream(EventStream):
     def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
         """Whether another reply of the model follows in this one; asked before the end leaves."""
         yield from left(out)
-        raw = self._transcript.taken()
-        answer = yield from self._followed(self._over(raw))
+        raw, parts = self._taken()
+        answer = yield from self._followed(self._over(raw, parts))
         if answer is not None:
             self._begin_next(raw, answer.note, out)
         return answer is not None
 
-    def _over(self, raw: bytes) -> RoundOver:
+    def _over(self, raw: bytes, parts: tuple[Part, ...]) -> RoundOver:
         choices = list(self._choices.values())
         reason = choices[0].stop_reason if choices else None
         is_one = self._is_one_choice and self._choices.keys() <= _FIRST and len(choices) == 1
@@ -304,6 +306,7 @@ class ChatStream(EventStream):
             stop_reason=reason if isinstance(reason, str) else None,
             seems_natural=is_whole and reason in NATURAL,
             ends=lambda raw: finishes_in(raw) <= noticed,
+            parts=parts,
         )
 
     def _begin_next(self, raw: bytes, note: str, out: Out) -> None:

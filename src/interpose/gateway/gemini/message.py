@@ -4,6 +4,7 @@ Knows: chunks of events and of one array. Does not know: verdicts, requests, who
 Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
@@ -44,7 +45,7 @@ def chunks_of(raw: bytes) -> list[JsonObject]:
     return values if isinstance(values, list) and all(isinstance(value, dict) for value in values) else []
 
 
-def spoken(raw: bytes) -> str:
+def spoken(raw: bytes, parts: Sequence[bytes | str] = ()) -> str:  # noqa: ARG001 - all of it is looked at
     """What the first candidate of a streamed reply tells the person."""
     found = list(ONE_TEXT.finditer(raw))
     is_one = raw.count(b'"parts"') == len(found) <= raw.count(b'"candidates"')

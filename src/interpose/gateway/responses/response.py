@@ -4,7 +4,7 @@ Knows: the response object and its output items. Does not know: verdicts, reques
 Source: https://platform.openai.com/docs/api-reference/responses/object.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
@@ -51,7 +51,7 @@ def collected(raw: bytes) -> JsonObject | None:
     return {**response, "output": items}
 
 
-def spoken(raw: bytes) -> str:
+def spoken(raw: bytes, parts: Sequence[bytes | str] = ()) -> str:  # noqa: ARG001 - all of it is looked at
     """The texts of a streamed response; its end has them all, where the provider repeats them there."""
     at = raw.rfind(_DONE)
     if at >= 0:
