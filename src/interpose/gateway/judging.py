@@ -25,7 +25,7 @@ from interpose.gateway.wording import (
     withheld_prompt,
 )
 from interpose.kernel.boundary import fault_line
-from interpose.kernel.canonical import canonical_hash, hash_of
+from interpose.kernel.canonical import canonical_hash
 from interpose.kernel.ids import random_id
 
 UNKNOWN_TOOL = "unknown"
@@ -92,7 +92,7 @@ class Judging:
     async def turn_end(self, text: str, stop_reason: str | None) -> str | None:
         """Judges the final answer; the nudge that carries the turn onward, or None."""
         point = TurnEnd(context=self.context, text=text, stop_reason=stop_reason)
-        key = f"turn.end {self.place} {hash_of(text)}"
+        key = f"turn.end {self.place} {len(text)} {hash(text)}"  # nobody can choose a text by its hash: it is keyed
         verdict = await self.ledger.call_once(key, partial(self._to_keep, point))
         self.ledger.wait_for_turn(verdict.reminders)
         return verdict.continuation

@@ -66,11 +66,10 @@ class Run:
     def within(self, block: bytes) -> Alike | None:
         """The part of whole events that are alike; None where there is hardly any, or something else is in it."""
         head, tail, seam = self._head, self._tail, self._seam
-        first, last = block.find(seam), block.rfind(seam)
-        if first < 0 or first == last:
+        start = 0 if block.startswith(head) else block.find(seam) + len(tail)
+        end = len(block) if block.endswith(tail) else block.rfind(seam) + len(tail)
+        if end < start + len(seam) or not block.startswith(head, start):  # also where there is no seam
             return None
-        start = 0 if block.startswith(head) else first + len(tail)
-        end = len(block) if block.endswith(tail) else last + len(tail)
 
         body = block[start + len(head) : end - len(tail)]
         *pieces, text_behind = body.split(self._opening)

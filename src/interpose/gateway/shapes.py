@@ -37,7 +37,7 @@ def are_own(api: ApiName, events: Iterable[SseEvent]) -> bool:
     """
     for event in events:
         data = object_of(event.data)
-        if _has_own_part(api, data, event.name):
+        if _has_own_part(api, data, None if data.get("type") else event.name):
             return True
         refuse_foreign(api, data)
     return False

@@ -194,6 +194,11 @@ def split(block: bytes, *, opens: bool = False) -> list[SseEvent]:
 def each(block: bytes, *, opens: bool = False) -> Iterator[SseEvent]:
     """As `split`, one event at a time."""
     start = 0
+    if b"\r" not in block:
+        while (end := block.find(_END, start)) >= 0:
+            yield SseEvent(block[start : end + len(_END)], opens and not start)
+            start = end + len(_END)
+        return
     for found in _EVENT_END.finditer(block):
         yield SseEvent(block[start : found.end()], opens and not start)
         start = found.end()

@@ -18,7 +18,7 @@ from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, split
 from interpose.wire.strictjson import join_pieces, read_arguments
 
-TEXT = Text(re.compile(rb'"(text|thinking)_delta"\s*,\s*"(?:text|thinking)"\s*:\s*(' + STRING + rb")"), name=b"text")
+TEXT = Text(re.compile(rb'_delta"\s*,\s*"(text|thinking)"\s*:\s*(' + STRING + rb")"), name=b"text")
 """How texts are written that follow each other."""
 
 _TEXT_DELTA = re.compile(rb'"text_delta"(?:\s*,\s*"text"\s*:\s*(' + STRING + rb"))?")

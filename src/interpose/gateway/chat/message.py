@@ -26,7 +26,7 @@ _GROWING = ("content", "refusal", *THOUGHTS)
 """Members of a message that come in pieces."""
 
 _LISTED = ("content", "annotations", "reasoning_details")
-TEXT = Text(re.compile(rb'"(content|reasoning|reasoning_content)"\s*:\s*(' + STRING + rb")"), name=b"content")
+TEXT = Text(re.compile(rb'"(content)"\s*:\s*(' + STRING + rb")"), name=b"content")
 """How texts are written that follow each other."""
 
 _CONTENT = re.compile(rb'"content"\s*:\s*(null|' + STRING + rb"|)")

@@ -124,12 +124,12 @@ class ChatStream(EventStream):
         self._last_piece = None
         if self._wants_text:
             self._note_text(event.raw)
-        yield from read_in_one_way(event.data, out)
         data = event.data
         if is_done(data):
             yield from self._done(event, out)
             return
 
+        yield from read_in_one_way(data, out)
         chunk = object_of(data)
         if self._earlier is not None:
             carried, chunk, self._earlier = self._earlier.carried(event, chunk)
