@@ -6,7 +6,7 @@ Knows: bytes that repeat, JSON strings. Does not know: any API.
 import re
 from collections.abc import Iterable
 from itertools import groupby, islice
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -18,6 +18,9 @@ STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 
 Part: TypeAlias = bytes | str
 """A part of a stream: its bytes, or what they tell where that was read while they passed."""
+
+RUN_BYTES_MIN: Final = 4_096
+"""In fewer bytes there are too few events for a run to be of use."""
 
 _EVENT_END = b"\n\n"
 _INNER = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*')
@@ -120,7 +123,7 @@ def told(parts: Iterable[Part], text: re.Pattern[bytes], runs: Text) -> Told:
             texts += some
             continue
         raw = b"".join(part for part in some if isinstance(part, bytes))
-        run = learned(raw, runs)
+        run = learned(raw, runs) if len(raw) >= RUN_BYTES_MIN else None
         alike = run.within(raw) if run is not None and run.is_told else None
         before = raw if alike is None else raw[: alike.start]
         behind = b"" if alike is None else raw[alike.end :]

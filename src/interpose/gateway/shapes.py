@@ -5,6 +5,7 @@ as text. Only a whole signature counts; what is merely odd is nobody's, since pr
 Knows: how the replies of the four APIs look. Does not know: calls, verdicts, sockets.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 from interpose.contracts.json import Json, JsonObject
@@ -26,8 +27,21 @@ _MESSAGE_EVENTS: Mapping[str, str] = {
 }
 """Events of Anthropic's, and the member that each has."""
 
+_BEGINNINGS: Mapping[ApiName, re.Pattern[bytes]] = {
+    "anthropic": re.compile(rb'event: message_start\ndata: \{"type": ?"message_start"'),
+    "chat": re.compile(rb'data: \{"id": ?"[^"\\]*", ?"object": ?"chat\.completion\.chunk"'),
+    "responses": re.compile(rb'event: response\.created\ndata: \{"type": ?"response\.created"'),
+}
+"""How streams begin that need not be looked at further."""
+
 _RESPONSE_MEMBERS = ("response", "item", "part", "output_index", "item_id")
 _RESPONSE_EVENT = "response."
+
+
+def begins_own(api: ApiName, block: bytes) -> bool:
+    """Whether the first bytes of a stream are those with which the API's provider begins it."""
+    beginning = _BEGINNINGS.get(api)
+    return beginning is not None and beginning.match(block) is not None
 
 
 def are_own(api: ApiName, events: Iterable[SseEvent]) -> bool:

@@ -9,16 +9,13 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from interpose.gateway.api import Answer, ApiName, Onward, RoundOver, Step, Steps
-from interpose.gateway.runs import Alike, Part, Run, Text, learned
-from interpose.gateway.shapes import are_own
+from interpose.gateway.runs import RUN_BYTES_MIN, Alike, Part, Run, Text, learned
+from interpose.gateway.shapes import are_own, begins_own
 from interpose.gateway.transcript import TRANSCRIPT_BYTES_MAX, Transcript
 from interpose.wire.sse import SseEvent, SseReader, split_from
 
 Out: TypeAlias = list[bytes]
 """What may leave, and leaves at the latest when its read is through or something is asked."""
-
-RUN_BYTES_MIN: Final = 4096
-"""In a smaller block there are too few events for a run to be of use."""
 
 MISSES_MAX: Final = 6
 """After so many blocks without one no run is looked for any more."""
@@ -57,7 +54,7 @@ class EventStream(ABC):
         self._is_between = False
         block = self._reader.take(data)
         if not self._is_known:
-            self._recognise(self._reader.each(block))
+            self._recognise(block, self._reader.each(block))
         size = len(block)
         transcript = self._transcript
         transcript.size += size
@@ -151,14 +148,14 @@ class EventStream(ABC):
         events, rest = self._reader.finish()
         last = [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events
         if fault is None and not self._is_known:
-            self._recognise(last)
+            self._recognise(b"", last)
         for event in last:
             self._transcript.add(event.raw)
             yield from self._take(event, out)
 
-    def _recognise(self, events: Iterable[SseEvent]) -> None:
+    def _recognise(self, block: bytes, events: Iterable[SseEvent]) -> None:
         if self._api is not None:
-            self._is_known = are_own(self._api, events)
+            self._is_known = begins_own(self._api, block) or are_own(self._api, events)
 
     def _taken(self) -> tuple[bytes, tuple[Part, ...]]:
         """All that was kept of a reply, and the same with what was read; what comes next is another one."""

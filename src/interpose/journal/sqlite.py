@@ -3,7 +3,7 @@
 Knows: the queue and its bound, the writing thread, what to do while the file cannot be written.
 Does not know: what a record means, or who reads it.
 
-A caller pays for packing and an append. The thread masks, inserts and commits what came within about ten
+A caller pays for packing and an append. The thread masks, inserts and commits what came within about twenty
 milliseconds. While the disk is full or the file is broken, records wait in the queue; when the queue is full too they
 are counted, and a gap record says how many are missing as soon as writing works again. A commit survives the death of
 the process.
@@ -27,7 +27,7 @@ from interpose.kernel.db import Database, open_database
 from interpose.kernel.ids import random_id
 
 QUEUE_BYTES = 64 * 1024 * 1024
-HAND_OVER_S = 0.01
+HAND_OVER_S = 0.02
 
 _BATCH_RECORDS = 2_000
 _CHECKPOINT_PAGES = 4_000
