@@ -16,9 +16,6 @@ Body: TypeAlias = bytes | AsyncIterator[bytes] | None
 IDLE_S = 30.0
 """How long a connection that nobody uses is kept."""
 
-FRESH_S = 0.2
-"""A connection that was used so short a time ago is not looked at before it is used again."""
-
 UNREAD_BYTES_MAX = 256 * 1024
 """With so much of a body unread, the upstream is read no further."""
 
@@ -126,11 +123,9 @@ class Connection(asyncio.Protocol):
     def has_news(self) -> bool:
         """Whether the upstream has sent something, its end above all, that the loop has not come to yet.
 
-        On a connection that nobody uses that is never good: what is written behind it may not be read. Looked for only
-        where it was unused for a while, since upstreams close what is, and a process may have slept over it.
+        On a connection that nobody uses that is never good: what is written behind it may not be read.
         """
-        is_fresh = self._watch.now() - self._heard_at < FRESH_S
-        return not is_fresh and self._is_readable is not None and self._is_readable()
+        return self._is_readable is not None and self._is_readable()
 
     async def ask(self, request: Request) -> Answer:
         """Sends a request; gives its answer once the head is there. Cancelling closes the connection.
