@@ -1,6 +1,5 @@
 """The server behind `interpose up`: in this process, or in workers of which each is a process of its own."""
 
-import gc
 import mmap
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from interpose.gateway.server import ThreadedServer
 from interpose.gateway.workers import WorkerPool
 from interpose.journal.query import JournalReader
 from interpose.kernel.ids import random_id
+from interpose.kernel.memory import settle
 
 FILES_WANTED = 16_384
 """How many files the gateway may have open at once, where the system lets it."""
@@ -30,7 +30,7 @@ def serving(runtime: Runtime, *, host: str, port: int, workers: int) -> Iterator
     if workers == 1:
         gateway = runtime.gateway(host=host)
         with ThreadedServer(gateway, host=host, port=port, on_refused=gateway.refused) as server:
-            gc.freeze()  # what is here now stays: looking through it again and again would hold all streams up
+            settle()
             yield server
         return
 

@@ -1,7 +1,6 @@
 """One worker of `interpose up --workers N`: `python -m interpose.cli.worker NUMBER WORKERS CHANNEL MEMORY HOST`."""
 
 import asyncio
-import gc
 import mmap
 import os
 import signal
@@ -13,6 +12,7 @@ from interpose.contracts.errors import InterposeError
 from interpose.gateway.metrics import Metrics
 from interpose.gateway.server import HandedServer, loop_factory
 from interpose.gateway.workers import READY
+from interpose.kernel.memory import settle
 
 
 def main(words: list[str]) -> None:
@@ -27,7 +27,7 @@ def main(words: list[str]) -> None:
     with Runtime.open(metrics=metrics) as runtime:
         gateway = runtime.gateway(host=host, parent_pid=os.getppid())
         server = HandedServer(gateway, channel, worker=number, workers=workers, on_refused=gateway.refused)
-        gc.freeze()  # what is here now stays, and is not looked through again
+        settle()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(server.serve(lambda: channel.sendall(READY)))
 

@@ -59,6 +59,8 @@ _SCHEMA = Schema(
                 "CREATE INDEX session_parts_by_age ON session_parts (at)",
             ),
         ),
+        # Each part paid for it, and only a start ever looked for the old ones.
+        Migration(2, ("DROP INDEX session_parts_by_age",)),
     ),
 )
 
