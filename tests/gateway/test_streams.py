@@ -1,5 +1,6 @@
 """Streamed replies of all APIs: what every cut of the network must leave equal."""
 
+import json
 import re
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from interpose.gateway.driving import Driven, drive_stream
 from interpose.testing.script import Reply, Text, Thinking, ToolUse
+from interpose.wire.sse import SseEvent, SseReader
 from tests.gateway.apis import CODECS, Judge, error_of, frames_of, judging, message_of, stop_of
 
 SSE_APIS = [api for api in CODECS if api != "gemini-array"]
@@ -40,6 +42,17 @@ JUDGES = {
 def with_newline(stream: bytes, newline: bytes) -> bytes:
     """The stream with other line ends."""
     return stream.replace(b"\r\n", b"\n").replace(b"\n", newline)
+
+
+def on_many_lines(stream: bytes, newline: bytes = b"\n") -> bytes:
+    """The stream with the JSON of each event on many data lines."""
+    out = b""
+    for event in SseReader().feed(stream):
+        assert event.data is not None
+        is_json = event.data != b"[DONE]"
+        spread = json.dumps(json.loads(event.data), indent=1).encode() if is_json else event.data
+        out += SseEvent.build(None if event.name == "message" else event.name, spread, newline).raw
+    return out
 
 
 def without_numbers(frame: bytes) -> bytes:
@@ -110,6 +123,18 @@ def test_the_reply_stays_coherent(api: str, judge: str, newline: bytes) -> None:
         line = f"[interpose] {call.name} was refused by no-{call.name.lower()}: not here"
         assert (line in message.text) is not verdict.allowed
     assert message.text.startswith("I will run «it» 😀.")
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("judge", JUDGES)
+@pytest.mark.parametrize("api", SSE_APIS)
+def test_data_on_many_lines_stays_an_event_when_it_is_changed(api: str, judge: str, newline: bytes) -> None:
+    """The client reads the same reply as from events of one line; every line is a field of an event."""
+    stream = b"".join(STREAMS[api])
+    spread = run(api, [on_many_lines(stream, newline)], JUDGES[judge]).body
+
+    assert message_of(api, spread) == message_of(api, run(api, [stream], JUDGES[judge]).body)
+    assert all(re.match(rb"(?:data|event):|$", line) for line in spread.splitlines())
 
 
 @pytest.mark.parametrize("judge", JUDGES)

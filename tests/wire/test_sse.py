@@ -43,6 +43,11 @@ def seen(events: list[SseEvent]) -> list[tuple[str, str]]:
     return [(event.name, event.data.decode("utf-8", "replace")) for event in events if event.data is not None]
 
 
+def as_lf(data: bytes) -> bytes:
+    """The same with every line end as LF."""
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
 line_ends = st.sampled_from([b"\n", b"\r\n", b"\r"])
 line_texts = st.sampled_from(
     [
@@ -100,6 +105,7 @@ def test_an_event_leaves_with_its_last_byte() -> None:
         (b": c\ndata: 1\ndata: 2\n\n", b": c\ndata: {}\n\n"),
         (b"data: 1\n\xef\xbb\xbfdata: 2\n\n", b"data: {}\n\xef\xbb\xbfdata: 2\n\n"),
         (b"event: e\n\n", b"data: {}\nevent: e\n\n"),
+        (b"data: 1\rdata: 2\n\n", b"data: {}\n\n"),
     ],
 )
 def test_new_data_keeps_all_other_lines(raw: bytes, expected: bytes) -> None:
@@ -125,6 +131,32 @@ def test_a_built_event_is_read_back() -> None:
     assert (event.name, event.data, event.newline) == ("error", b'{"a":1}', b"\r\n")
     assert SseEvent.build(None, b"1").raw == b"data: 1\n\n"
     assert SseEvent(b": only a note").newline == b"\n"
+
+
+odd_data = st.lists(st.sampled_from([b"\n", b"\r\n", b"\r", b" ", b'{"a":', b"data: x", b":", b"1}", b"\x00"])).map(
+    b"".join
+)
+
+
+@given(odd_data, line_ends, st.sampled_from([None, "error"]))
+def test_whatever_is_built_is_read_back(data: bytes, newline: bytes, name: str | None) -> None:
+    """Data of any number of lines is one event, and says the same with its line ends as LF."""
+    events, rest = read_all([SseEvent.build(name, data, newline).raw])
+
+    assert [(event.name, event.data) for event in events] == [(name or "message", as_lf(data))]
+    assert rest == b""
+
+
+@given(streams(), odd_data)
+def test_whatever_an_event_is_given_is_read_back(stream: bytes, data: bytes) -> None:
+    """Whichever lines and line ends an event has, with new data it is one event that says this data."""
+    for event in (one for one in read_all([stream])[0] if one.data is not None):
+        before = [] if event.opens else [b"data\n\n"]
+
+        events, rest = read_all([*before, event.with_data(data).raw])
+
+        assert [(one.name, one.data) for one in events[len(before) :]] == [(event.name, as_lf(data))]
+        assert rest == b""
 
 
 def test_an_event_without_end_is_not_waited_for_for_ever() -> None:

@@ -44,9 +44,9 @@ class SseEvent:
 
     @classmethod
     def build(cls, name: str | None, data: bytes, newline: bytes = b"\n") -> Self:
-        """A new event with one data line; `data` must not contain line ends."""
+        """A new event with a data line for each line of `data`; whoever reads it gets line ends as LF."""
         head = b"event: " + name.encode() + newline if name else b""
-        return cls(head + b"data: " + data + newline + newline)
+        return cls(head + b"data: " + _on_data_lines(data, newline) + newline + newline)
 
     @property
     def name(self) -> str:
@@ -74,25 +74,28 @@ class SseEvent:
         return found.group() if found else b"\n"
 
     def with_data(self, data: bytes) -> "SseEvent":
-        """The same event with `data` (no line ends in it) as its only data line.
+        """The same event with `data` as its only data: a line of the event for each of its lines.
 
-        All other lines and all line ends stay as they are.
+        All other lines stay as they are, and all line ends that end a line which stays.
         """
+        fresh = b"data: " + _on_data_lines(data, self.newline)
         pieces: list[bytes] = []
         placed = False
         for line, end, field, _ in self._lines():
             if field != b"data":
                 pieces += (line, end)
                 continue
-            if not placed:
-                bom = _BOM if line.startswith(_BOM) else b""
-                pieces += (bom, b"data: ", data, end)
-                placed = True
+            if placed:
+                pieces[-1] = end  # a CR from further up would be one line end with an LF further down
+                continue
+            bom = _BOM if line.startswith(_BOM) else b""
+            pieces += (bom, fresh, end)
+            placed = True
 
         if placed:
             return SseEvent(b"".join(pieces), self.opens)
         bom = _BOM if self.opens and self.raw.startswith(_BOM) else b""
-        return SseEvent(bom + b"data: " + data + self.newline + self.raw.removeprefix(bom), self.opens)
+        return SseEvent(bom + fresh + self.newline + self.raw.removeprefix(bom), self.opens)
 
     def _lines(self) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
         """Each line, its end, and the field that it says; a comment's name is ""."""
@@ -215,6 +218,13 @@ def split_from(block: bytes, position: int, *, opens: bool = False) -> tuple[byt
 def _is_long_end(data: bytes | bytearray, end: int) -> bool:
     """Whether more line ends stand before the two in front of `end`."""
     return data[max(0, end - len(_LONG_END)) : end] == _LONG_END
+
+
+def _on_data_lines(data: bytes, newline: bytes) -> bytes:
+    """What stands behind the first `data: ` of an event that says `data`, up to its last line end."""
+    if b"\n" not in data and b"\r" not in data:
+        return data
+    return (newline + b"data: ").join(_LINE_END.split(data))
 
 
 def _lines(raw: bytes) -> list[tuple[bytes, bytes]]:
