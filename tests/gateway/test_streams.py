@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interpose.gateway.api import CUT_SHORT
 from interpose.gateway.driving import Driven, drive_stream
 from interpose.testing.script import Reply, Text, Thinking, ToolUse
 from interpose.wire.sse import SseEvent, SseReader
@@ -274,3 +275,50 @@ def test_an_error_event_passes_and_drops_what_is_held(api: str) -> None:
     created = b"".join(frames[:at]).count(b"error")
     assert driven.body.count(b"error") == error.count(b"error") + created
     assert [drop.name for drop in driven.dropped] == ["Bash"]
+
+
+@pytest.mark.parametrize("judge", ["allow", "refuse-all", "patch"])
+@pytest.mark.parametrize("api", SSE_APIS)
+def test_a_reply_that_ends_anywhere_leaves_whole_events_and_no_call_unjudged(api: str, judge: str) -> None:
+    """Wherever the provider ends its reply: no word of a call that was not let go, nothing of ours behind a torn line.
+
+    The client is told of each call that it does not get.
+    """
+    stream = b"".join(STREAMS[api])
+    for at in range(1, len(stream), 7):
+        driven = run(api, [stream[:at]], JUDGES[judge])
+        let_go = {call.name for call in driven.asked if JUDGES[judge](call).allowed}
+        reader = SseReader()
+        events = reader.feed(driven.body)
+        last, torn = reader.finish()
+
+        for event in [*events, *last]:
+            assert event.data is None or event.data == b"[DONE]" or json.loads(event.data)
+        assert stream[:at].endswith(torn)
+        assert (b"ls -la" in driven.body) is ("Bash" in let_go)
+        assert "Read" in let_go or b"a.txt" not in driven.body
+        if driven.dropped:
+            assert error_of(api, driven.body) == CUT_SHORT
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+@pytest.mark.parametrize("api", SSE_APIS)
+def test_a_last_event_without_its_blank_line_leaves_as_it_came(api: str, end: bytes) -> None:
+    """Nothing is added where the provider ends its reply with the last byte of what it says."""
+    newline = b"\r\n" if end == b"\r\n" else b"\n"
+    stream = with_newline(b"".join(STREAMS[api]), newline).removesuffix(newline + newline) + end
+
+    assert run(api, [stream], JUDGES["allow"]).body == stream
+
+
+def test_an_error_behind_a_last_event_without_line_ends_is_an_event_of_its_own() -> None:
+    """A text that only lacks its line ends is told while a call is held, and what is ours begins on a new line."""
+    held = (
+        b'data: {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "t", "function": '
+        b'{"name": "Bash", "arguments": "{"}}]}, "finish_reason": null}]}\n\n'
+    )
+    text = b'data: {"choices": [{"index": 0, "delta": {"content": "said"}, "finish_reason": null}]}'
+    driven = run("chat", [held + text], JUDGES["allow"])
+
+    assert driven.body.startswith(text + b"\n\ndata: ")
+    assert error_of("chat", driven.body) == CUT_SHORT

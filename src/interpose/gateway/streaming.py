@@ -4,14 +4,16 @@ Knows: which bytes leave unread, what waits to leave, where the next reply of th
 events say.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator
 from typing import Final, TypeAlias
 
-from interpose.gateway.api import Answer, ApiName, Onward, RoundOver, Step, Steps
+from interpose.gateway.api import CUT_SHORT, Answer, ApiName, Onward, RoundOver, Step, Steps
 from interpose.gateway.runs import RUN_BYTES_MIN, Alike, Part, Run, Text, learned
 from interpose.gateway.shapes import are_own, begins_own
 from interpose.gateway.transcript import TRANSCRIPT_BYTES_MAX, Transcript
+from interpose.wire.jsonbytes import read_json
 from interpose.wire.sse import SseEvent, SseReader, split_from
 
 Out: TypeAlias = list[bytes]
@@ -19,6 +21,12 @@ Out: TypeAlias = list[bytes]
 
 MISSES_MAX: Final = 6
 """After so many blocks without one no run is looked for any more."""
+
+_CALL_WORD = re.compile(rb"[Cc]all|[Tt]ool|input_json|\\u00")
+"""Bytes without which no API's event, however it is cut, says something of a call; an escape may hide any of them."""
+
+_DONE = b"[DONE]"
+"""What an event says that is no JSON, and whole."""
 
 
 class EventStream(ABC):
@@ -48,6 +56,10 @@ class EventStream(ABC):
         """Whether the former reply is over and the next one has not begun."""
         self._wants_text = False
         """Whether it must still be known that the model has said something."""
+        self._last_event = b""
+        """The last event with the line ends that its provider left out."""
+        self._missing = b""
+        """Those line ends."""
 
     def feed(self, data: bytes) -> bytes | Steps:
         """What `data` makes possible; texts leave within the same call."""
@@ -117,9 +129,29 @@ class EventStream(ABC):
         if out:
             yield b"".join(out)
 
-    @abstractmethod
     def finish(self, fault: str | None = None) -> Steps:
-        """As the port says."""
+        """As the port says. A last event whose line ends never came gets them where something stands behind it."""
+        steps = self._finish(fault)
+        answer: Answer = None
+        owed = b""
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration:
+                break
+            if isinstance(step, bytes):
+                step, owed = self._as_it_came(owed + step)
+            answer = yield step
+        if owed and self._is_between:
+            yield owed
+
+    @abstractmethod
+    def _finish(self, fault: str | None) -> Steps:
+        """The end of the stream, as the API has it."""
+
+    @abstractmethod
+    def _is_holding(self) -> bool:
+        """Whether a call, or a part of one, waits."""
 
     @abstractmethod
     def _first_mark(self, raw: bytes) -> int:
@@ -128,6 +160,10 @@ class EventStream(ABC):
     @abstractmethod
     def _take(self, event: SseEvent, out: Out) -> Steps:
         """One event that may matter."""
+
+    def _passes_cut(self, raw: bytes) -> bool:
+        """Whether an event that breaks off, and tells of no call, leaves all the same."""
+        return self._first_mark(raw) < 0
 
     def _collects(self, event: SseEvent) -> bool:  # noqa: ARG002 - for streams whose held calls come in hundreds
         """Whether the event is but another piece of what is held, in the form that nearly all have, and was kept."""
@@ -143,15 +179,49 @@ class EventStream(ABC):
         """Looks whether the model has said something; from then on it is not asked again."""
         self._wants_text = False
 
-    def _take_last(self, fault: str | None, out: Out) -> Steps:
-        """Takes an event that only the end completes; one that breaks off only where the stream did not."""
+    def _take_last(self, fault: str | None, out: Out) -> Generator[Step, Answer, str | None]:
+        """Takes an event that only the end completes, and one of which nothing is missing but its line ends.
+
+        Of any other nobody can read what it says: it leaves only where no call can be meant. Gives what the stream
+        broke off for: `fault`, or a cut in an event that may tell of a call.
+        """
         events, rest = self._reader.finish()
-        last = [*events, SseEvent(rest, self._reader.opens)] if rest and fault is None else events
+        last = self._completed(rest) if rest and fault is None else None
         if fault is None and not self._is_known:
-            self._recognise(b"", last)
-        for event in last:
+            self._recognise(b"", events if last is None else [*events, last])
+        for event in events:
             self._transcript.add(event.raw)
             yield from self._take(event, out)
+        if last is None:
+            return fault
+
+        self._transcript.add(last.raw)
+        if _is_whole(last.data):
+            yield from self._take(last, out)
+            return None
+        if self._is_holding():
+            return None  # the end of the stream says what became of the call
+        if _CALL_WORD.search(rest) is not None:
+            return CUT_SHORT
+        if self._passes_cut(rest):
+            out.append(last.raw)
+        return None
+
+    def _completed(self, rest: bytes) -> SseEvent:
+        """An unfinished event with its line ends, so that whatever comes next is another one."""
+        newline = SseEvent(self._last or rest).newline
+        if rest.endswith(b"\r"):
+            self._missing = b"\n\r\n" if newline == b"\r\n" else b"\r"
+        else:
+            self._missing = newline if rest.endswith(b"\n") else newline + newline
+        self._last_event = rest + self._missing
+        return SseEvent(self._last_event, self._reader.opens)
+
+    def _as_it_came(self, data: bytes) -> tuple[bytes, bytes]:
+        """The data without line ends that are not the provider's, and those, where it ends with them."""
+        if not self._missing or not data.endswith(self._last_event):
+            return data, b""
+        return data[: -len(self._missing)], self._missing
 
     def _recognise(self, block: bytes, events: Iterable[SseEvent]) -> None:
         if self._api is not None:
@@ -188,3 +258,12 @@ def left(out: Out) -> Iterator[bytes]:
     if out:
         yield b"".join(out)
         out.clear()
+
+
+def _is_whole(data: bytes | None) -> bool:
+    """Whether nothing but line ends may be missing of an event that says this."""
+    try:
+        read_json(data or b"")
+    except ValueError:
+        return data == _DONE
+    return True

@@ -87,10 +87,10 @@ class AnthropicStream(EventStream):
         self._is_over = False
         self._newline = b"\n"
 
-    def finish(self, fault: str | None = None) -> Steps:
+    def _finish(self, fault: str | None) -> Steps:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
         out: Out = []
-        yield from self._take_last(fault, out)
+        fault = yield from self._take_last(fault, out)
 
         if self._held:
             self._close(out)
@@ -103,6 +103,9 @@ class AnthropicStream(EventStream):
                 out.append(error_event("anthropic", fault, self._newline))
         if out:
             yield b"".join(out)
+
+    def _is_holding(self) -> bool:
+        return bool(self._held)
 
     def _first_mark(self, raw: bytes) -> int:
         if self._held or self._tail or self._closed or self._before or self._places.has_moved:

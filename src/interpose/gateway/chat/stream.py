@@ -82,10 +82,10 @@ class ChatStream(EventStream):
         self._wants_text = True
         self._newline = b"\n"
 
-    def finish(self, fault: str | None = None) -> Steps:
+    def _finish(self, fault: str | None) -> Steps:
         """The end of the stream. A call whose choice was not finished is dropped, and an error says so."""
         out: Out = []
-        yield from self._take_last(fault, out)
+        fault = yield from self._take_last(fault, out)
         if not self._is_between:
             yield from self._ended(fault, out)
         if out:
@@ -97,13 +97,16 @@ class ChatStream(EventStream):
         for choice in self._choices.values():
             if choice.calls and choice.is_late and fault is None:
                 yield from self._settle(choice, None, out)
-        held = any(choice.calls for choice in self._choices.values())
+        held = self._is_holding()
         yield from self._drop_held(fault or CUT_SHORT)
         if not held and fault is None and not self._is_over and (yield from self._goes_on(out)):
             return
         out += self._final_tail()
         if held or fault is not None:
             out.append(error_event("chat", fault or CUT_SHORT, self._newline))
+
+    def _is_holding(self) -> bool:
+        return any(choice.calls for choice in self._choices.values())
 
     def _first_mark(self, raw: bytes) -> int:
         if self._choices or self._tail or self._earlier is not None:

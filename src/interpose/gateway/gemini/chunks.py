@@ -70,6 +70,11 @@ class Chunks:
         """Whether the client knows how the reply ended."""
         return self.is_ending or self.is_broken
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether pieces of a call wait for the rest of it."""
+        return self._candidates.is_holding
+
     def passes(self, raw: bytes) -> bool:
         """Whether a chunk, or what stands around it, is one text that need not be read."""
         if not self._is_idle or raw.count(b'"parts"') != 1 or _matters(raw):

@@ -53,9 +53,9 @@ class _Events(EventStream):
         self._chunks = Chunks()
         self._tail: list[SseEvent] = []
 
-    def finish(self, fault: str | None = None) -> Steps:
+    def _finish(self, fault: str | None) -> Steps:
         out: Out = []
-        yield from self._take_last(fault, out)
+        fault = yield from self._take_last(fault, out)
         lost = list(self._chunks.dropped(fault or CUT_SHORT))
         yield from lost
         fault = fault or (CUT_SHORT if lost else None)
@@ -72,8 +72,14 @@ class _Events(EventStream):
     def _newline(self) -> bytes:
         return SseEvent(self._last or b"\r\n").newline
 
+    def _is_holding(self) -> bool:
+        return self._chunks.is_holding
+
     def _first_mark(self, raw: bytes) -> int:
         return -1 if self._chunks.passes(raw) else 0
+
+    def _passes_cut(self, raw: bytes) -> bool:  # noqa: ARG002 - clients say themselves that they cannot read it
+        return not self._chunks.is_over
 
     def _take(self, event: SseEvent, out: Out) -> Steps:
         data = event.data

@@ -82,11 +82,11 @@ class ResponsesStream(EventStream):
         self._is_over = False
         self._shape = _Shape()
 
-    def finish(self, fault: str | None = None) -> Steps:
+    def _finish(self, fault: str | None) -> Steps:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
         self._is_between = False
         out: Out = []
-        yield from self._take_last(fault, out)
+        fault = yield from self._take_last(fault, out)
 
         is_cut = bool(self._held)
         yield from self._drop_held(fault or CUT_SHORT)
@@ -103,6 +103,9 @@ class ResponsesStream(EventStream):
         raw = self._transcript.taken()
         if raw:
             yield self._tally.over(raw, {})
+
+    def _is_holding(self) -> bool:
+        return bool(self._held)
 
     def _first_mark(self, raw: bytes) -> int:
         if self._held or self._closed or self._is_later:
