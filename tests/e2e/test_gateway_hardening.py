@@ -342,6 +342,27 @@ def test_upstreams_that_do_not_speak_http_well(path: str, answer: bytes) -> None
     assert "interpose" in json.loads(body)["error"]["message"]
 
 
+@pytest.mark.parametrize("path", [*APIS, "/v1beta/models/m:generateContent"])
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        (b"<html></html>", "text/html", "text/html where the API answers JSON"),
+        (b"<html></html>", "application/json", "JSON"),
+        (b"", "application/json", "JSON"),
+        (b"\r\n", "application/json", "JSON"),
+    ],
+)
+def test_upstreams_whose_answer_is_no_reply(path: str, body: bytes, kind: str, words: str) -> None:
+    """A page or nothing at all is a 502 that says what came, and does not contradict itself."""
+    good = b'{"contents": [{"parts": [{"text": "hi"}]}]}' if "generate" in path else GOOD
+    with House([RawBody(body, kind)], strict=False) as house:
+        status, _, answer = house.raw("POST", path, good)
+
+    message = json.loads(answer)["error"]["message"]
+    assert (status, words in message) == (502, True)
+    assert f"{kind} where the API answers JSON" not in message or kind == "text/html"
+
+
 def test_a_compressed_reply_is_judged_plain() -> None:
     """An upstream that compresses unasked is understood where that can be undone."""
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "rm -rf /"}}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from interpose.contracts.verdict import Refusal, Verdict
-from interpose.gateway.api import ProposedCall, Unreadable, steps_of
+from interpose.gateway.api import CUT_SHORT, ProposedCall, Unreadable, steps_of
 from interpose.gateway.driving import Driven, drive_reply, drive_stream
 from interpose.gateway.gemini import GEMINI
 
@@ -51,6 +51,18 @@ def judge_by(refused: tuple[str, ...] = (), patched: tuple[str, ...] = ()) -> An
         return Verdict("a-1", "tool.call", "allowed")
 
     return judge
+
+
+def served(*pieces: bytes) -> Driven:
+    """The pieces of a stream as they are served: where it cannot be read it ends with an error that says why."""
+    machine, driven = G.stream(), Driven()
+    try:
+        for piece in pieces:
+            driven.drive(machine.feed(piece), judge_by())
+        driven.drive(machine.finish(), judge_by())
+    except Unreadable as error:
+        driven.drive(machine.finish(str(error)), judge_by())
+    return driven
 
 
 def stream(*chunks: Any, refused: tuple[str, ...] = (), patched: tuple[str, ...] = ()) -> Driven:
@@ -278,3 +290,66 @@ def test_a_text_may_say_anything(words: str) -> None:
     assert died.startswith(events(one)[0])
     assert b"it broke off" in died
     assert parts_of(spoken)[-1]["text"] == f"\n\n{LINE.format('Bash')}"
+
+
+@pytest.mark.parametrize("end", [b"\r\n\r\n", b"\n", b""])
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"%s",
+        b" data: %s",
+        b"\xef\xbb\xbfdata: %s",
+        b"DATA: %s",
+        b"event: x\r\n%s",
+        b'data: {"candidates": []}\r\n%s',
+        b"[%s]",
+        b"[\r\n%s\r\n]",
+    ],
+)
+def test_a_call_in_a_line_that_is_no_field_does_not_leave(written: bytes, end: bytes) -> None:
+    """Some clients read such a line as a chunk: what came before it leaves, and then the stream is over."""
+    before = events(chunk(text("So.")))[0]
+    driven = served(before + written.replace(b"%s", json.dumps(chunk(call())).encode()) + end)
+    error = json.loads(driven.body.strip().rpartition(b"data: ")[2])["error"]["message"]
+
+    assert driven.body.startswith(before)
+    assert b"functionCall" not in driven.body
+    assert driven.asked == []
+    assert "without `data:`" in error or error == CUT_SHORT
+
+
+@pytest.mark.parametrize("end", [b"\r\n\r\n", b"\n", b""])
+def test_an_error_that_google_tells_outside_of_a_field_passes(end: bytes) -> None:
+    """It is told over many lines, and its client reads it; nothing of ours follows on it."""
+    before, error = events(chunk(text("So.")))[0], json.dumps({"error": {"code": 503, "message": "call"}}, indent=2)
+    stream = before + error.encode().replace(b"\n", b"\r\n") + end
+
+    assert drive_stream(G, [stream], judge_by()).body == stream
+
+
+@pytest.mark.parametrize("behind", [b"\n%s", b"%s", b"\r\n,%s", b"\n{}", b" x"])
+def test_nothing_stands_behind_an_array(behind: bytes) -> None:
+    """A second array, or anything else, is an error: in the array where it is streamed."""
+    one, two = array(chunk(text("So."))), array(chunk(call()))
+    body = one + behind.replace(b"%s", two)
+    for cut in (len(one) - 1, len(one), len(one) + 2, len(body)):
+        first, last = json.loads(served(body[:cut], body[cut:]).body)
+
+        assert first == chunk(text("So."))
+        assert "behind the end of its array" in last["error"]["message"]
+    with pytest.raises(Unreadable, match="behind the end of its array"):
+        drive_reply(G, body, judge_by())
+
+
+def test_blanks_behind_an_array_come_out_in_their_place() -> None:
+    """Also where the reply never told its end."""
+    body = array(chunk(text("So."))) + b"\r\n"
+
+    assert drive_stream(G, [body[:-2], body[-2:-1], body[-1:]], judge_by()).body == body
+
+
+def test_an_array_that_cannot_be_read_is_closed_with_an_error() -> None:
+    """The end of the array came in the same read, and is not told before the error."""
+    twice = array(chunk(text("So.")))[:-2] + b', {"a": 1, "a": 2}]'
+
+    assert "'a' twice" in json.loads(served(twice).body)[-1]["error"]["message"]

@@ -53,3 +53,16 @@ def test_an_item_that_does_not_end() -> None:
     assert read([b'[{"a": [1'])[1:] == (b'{"a": [1', False)
     with pytest.raises(ItemTooLong, match="does not end"):
         ArrayReader().feed(b'[{"a": "' + b"x" * ITEM_BYTES_MAX)
+
+
+@pytest.mark.parametrize("behind", [b"[1]", b"\n{}", b" ,", b"]", b'"'])
+def test_what_stands_behind_the_array_is_no_piece(behind: bytes) -> None:
+    """The reader says that there is more, wherever the cut falls, and gives nothing of it."""
+    body = b'[{"a": 1}] ' + behind
+    for cut in range(len(body)):
+        reader = ArrayReader()
+        pieces = reader.feed(body[:cut]) + reader.feed(body[cut:])
+
+        assert reader.is_over
+        assert reader.has_more
+        assert b"".join(piece.raw for piece in pieces).rstrip() == b'[{"a": 1}]'

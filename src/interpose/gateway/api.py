@@ -20,6 +20,7 @@ HELD_BYTES_MAX = 256 * 1024 * 1024
 """A reply that holds more than this of proposed calls is broken off."""
 
 CUT_SHORT = "the reply ended before the call was complete"
+BEHIND_ARRAY = "something stands behind the end of its array"
 
 
 class Unreadable(ValueError):  # noqa: N818 - says what is wrong with a body

@@ -33,6 +33,10 @@ from interpose.wire.sse import EventTooLong
 T = TypeVar("T")
 Write: TypeAlias = Callable[[bytes], Awaitable[None]]
 
+_BOM = b"\xef\xbb\xbf"
+_BLANK_BYTES_MAX = 64 * 1024
+"""So many blanks are nothing."""
+
 _SSE_STARTS = (b"event:", b"data:", b"id:", b"retry:", b":")
 
 
@@ -65,13 +69,14 @@ class Replying:
     async def _sniffed(self) -> None:
         """A reply whose type does not say what it is: judged as what it looks like, and else not let through."""
         chunks = self.reply.chunks()
-        first = await anext(chunks, b"")
+        first = await _beginning(chunks)
         if isinstance(first, UpstreamDown):
             await self.teller.upstream_down(self.target, first)
             return
-        start = first.removeprefix(b"\xef\xbb\xbf").lstrip()
-        if not start:
-            await self._send_whole(b"")
+        kind = self.reply.content_type or "something without a type"
+        start = first.removeprefix(_BOM).lstrip()
+        if not start and not kind.endswith("json"):
+            await self._send_whole(first)
             return
         if start.startswith(_SSE_STARTS) or (self.codec.streams_arrays and start.startswith(b"[")):
             await self._streamed(_put_back(first, chunks))
@@ -79,10 +84,7 @@ class Replying:
         if start.startswith(b"{"):
             await self._whole(_put_back(first, chunks))
             return
-        kind = self.reply.content_type or "something without a type"
-        await self.teller.fail(
-            502, f"the upstream answered {kind} where the API answers JSON or events; is its URL right?"
-        )
+        await self.teller.fail(502, f"the upstream answered {_odd(kind, start)}; is its URL right?")
 
     async def _streamed(self, chunks: AsyncIterator[bytes | UpstreamDown]) -> None:
         await self.teller.outgoing.start(self.reply.status, _without_length(self.reply.headers), self.reply.phrase)
@@ -264,6 +266,27 @@ async def _next(chunks: AsyncIterator[bytes | UpstreamDown]) -> bytes | Upstream
 
 def _without_length(headers: HeaderList) -> HeaderList:
     return [(name, value) for name, value in headers if name != b"content-length"]
+
+
+def _odd(kind: str, start: bytes) -> str:
+    """What came where the API answers JSON or events."""
+    if not start:
+        return "nothing where the API answers JSON or events"
+    if kind.endswith("json"):
+        return f"with the type {kind} what is no JSON"
+    return f"{kind} where the API answers JSON or events"
+
+
+async def _beginning(chunks: AsyncIterator[bytes | UpstreamDown]) -> bytes | UpstreamDown:
+    """What came up to the first byte that is not blank; all of it when there is none."""
+    first = b""
+    async for chunk in chunks:
+        if isinstance(chunk, UpstreamDown):
+            return chunk
+        first += chunk
+        if first.removeprefix(_BOM).lstrip() or len(first) > _BLANK_BYTES_MAX:
+            break
+    return first
 
 
 async def _put_back(first: bytes, rest: AsyncIterator[bytes | UpstreamDown]) -> AsyncIterator[bytes | UpstreamDown]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.stages import LlmChunk, LlmRequest, LlmResponse
 from interpose.contracts.verdict import Refusal, Verdict
-from interpose.gateway.api import Codec
+from interpose.gateway.api import BEHIND_ARRAY, Codec, Unreadable
 from interpose.gateway.judging import Judging
 from interpose.gateway.transcript import Transcript
 from interpose.gateway.upstream import UpstreamDown
@@ -200,7 +200,10 @@ class _Items:
         self._has_item = False
 
     def feed(self, data: bytes) -> list[_Piece]:
-        return [_Piece(piece.raw, piece.raw) for piece in self._reader.feed(data) if piece.is_item]
+        pieces = [_Piece(piece.raw, piece.raw) for piece in self._reader.feed(data) if piece.is_item]
+        if self._reader.has_more:
+            raise Unreadable(BEHIND_ARRAY)
+        return pieces
 
     def finish(self) -> list[_Piece]:
         self._reader.finish()

@@ -161,6 +161,10 @@ class EventStream(ABC):
     def _take(self, event: SseEvent, out: Out) -> Steps:
         """One event that may matter."""
 
+    def _said(self, event: SseEvent) -> bytes | None:
+        """What clients of this API take an event to say."""
+        return event.data
+
     def _passes_cut(self, raw: bytes) -> bool:
         """Whether an event that breaks off, and tells of no call, leaves all the same."""
         return self._first_mark(raw) < 0
@@ -196,7 +200,7 @@ class EventStream(ABC):
             return fault
 
         self._transcript.add(last.raw)
-        if _is_whole(last.data):
+        if _is_whole(self._said(last)):
             yield from self._take(last, out)
             return None
         if self._is_holding():

@@ -30,10 +30,15 @@ class Piece:
 class ArrayReader:
     """Splits a stream, wherever the network cut it. One stream, one reader; not for several threads.
 
-    All pieces joined are the bytes that came. Items that are neither objects nor lists count as what stands around.
+    All pieces joined are the bytes that came, up to the end of the array and the blanks behind it. Items that are
+    neither objects nor lists count as what stands around.
+
+    Attributes:
+        has_more: whether anything else stands behind the array; no piece tells of it.
     """
 
     def __init__(self) -> None:
+        self.has_more = False
         self._item = bytearray()
         self._depth = 0
         self._in_text = False
@@ -49,6 +54,8 @@ class ArrayReader:
 
         Raises ItemTooLong when an item does not end.
         """
+        if self._depth < 0:
+            return self._behind(data)
         pieces: list[Piece] = []
         start = 0
         for at, byte in self._tokens(data):
@@ -58,7 +65,9 @@ class ArrayReader:
                     pieces += _around(data[start:at])
                     start = at
                 continue
-            self._depth = self._depth - 1 if self._depth != 1 else -1
+            self._depth = self._depth - 1 if self._depth > 1 else -1
+            if self._depth < 0:
+                return [*pieces, Piece(data[start : at + 1], is_item=False), *self._behind(data[at + 1 :])]
             if self._depth == 1:
                 pieces.append(Piece(bytes(self._item) + data[start : at + 1], is_item=True))
                 self._item.clear()
@@ -75,6 +84,11 @@ class ArrayReader:
         rest = bytes(self._item)
         self._item.clear()
         return rest
+
+    def _behind(self, data: bytes) -> list[Piece]:
+        """What stands behind the end of the array: blanks are its, and nothing else is."""
+        self.has_more = self.has_more or bool(data.strip())
+        return [] if self.has_more else _around(data)
 
     def _tokens(self, data: bytes) -> list[tuple[int, int]]:
         """The brackets outside of texts: where, and which."""

@@ -3,9 +3,11 @@
 Knows: chunks as server-sent events, and as items of one array. Does not know: what chunks say, sockets.
 """
 
-from collections.abc import Generator
+import re
+from collections.abc import Generator, Iterator
 
-from interpose.gateway.api import CUT_SHORT, Answer, Onward, Step, Steps, steps_of
+from interpose.gateway.api import BEHIND_ARRAY, CUT_SHORT, Answer, Onward, Step, Steps, Unreadable, steps_of
+from interpose.gateway.bodies import object_of
 from interpose.gateway.faults import error_body, error_event
 from interpose.gateway.gemini.chunks import Chunks
 from interpose.gateway.gemini.message import BLANK
@@ -13,6 +15,12 @@ from interpose.gateway.streaming import EventStream, Out, left
 from interpose.gateway.transcript import Transcript
 from interpose.wire.jsonarray import ArrayReader, Piece
 from interpose.wire.sse import SseEvent
+
+_FIELDS = re.compile(rb"(?:data|event|id|retry)(?::|$)|:")
+"""How a line begins that no client takes for anything but a field or a comment."""
+
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 class GeminiStream:
@@ -81,7 +89,13 @@ class _Events(EventStream):
     def _passes_cut(self, raw: bytes) -> bool:  # noqa: ARG002 - clients say themselves that they cannot read it
         return not self._chunks.is_over
 
+    def _said(self, event: SseEvent) -> bytes | None:
+        return event.data if event.data is not None else _bare(event)
+
     def _take(self, event: SseEvent, out: Out) -> Steps:
+        if _has_stray_json(event):
+            yield from self._take_bare(event, out)
+            return
         data = event.data
         changed = (yield from self._chunks.judged(data, out)) if data is not None else None
         told = event if changed is None else event.with_data(changed)
@@ -89,6 +103,16 @@ class _Events(EventStream):
             self._tail.append(told)
             return
         out.append(told.raw)
+
+    def _take_bare(self, event: SseEvent, out: Out) -> Iterator[bytes]:
+        """JSON that stands in no field: Google tells errors so, and its clients read it as any other chunk."""
+        said = object_of(_bare(event))
+        if event.data is None and said.get("error") is not None and "candidates" not in said:
+            self._chunks.is_broken = True
+            out.append(event.raw)
+            return
+        yield from left(out)
+        raise Unreadable("it has JSON in a line without `data:`, which some clients read and others do not")
 
     def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
         """Whether another reply of the model follows in this one; asked before the end leaves."""
@@ -119,6 +143,8 @@ class _Array:
         self._tail: list[Piece] = []
         self._wants_comma = False
         self._is_ours = False
+        self._is_closed = False
+        """Whether the model's array is over, and all of it was taken."""
 
     def feed(self, data: bytes) -> Steps:
         self._transcript.add(data)
@@ -127,18 +153,23 @@ class _Array:
             yield from self._take(piece, out)
         if out:
             yield b"".join(out)
+        if self._reader.has_more:
+            self._is_closed = False
+            raise Unreadable(BEHIND_ARRAY)
+        self._is_closed = self._reader.is_over
 
     def finish(self, fault: str | None) -> Steps:
         """An item that is not complete is nothing to anybody who reads arrays, and is left out."""
         self._reader.finish()
         out: Out = []
         yield from self._chunks.dropped(fault or CUT_SHORT)
-        is_whole = self._reader.is_over or (fault is None and self._chunks.is_over)
+        is_whole = self._is_closed or (fault is None and self._chunks.is_over)
         may_go_on = is_whole and fault is None and not self._chunks.is_broken
         if may_go_on and (yield from self._goes_on(out)):
             return
         for piece in self._tail:
-            self._tell(piece, out)
+            if is_whole or piece.is_item or b"]" not in piece.raw:
+                self._tell(piece, out)
         self._tail = []
         if not is_whole:
             self._tell(Piece(error_body("gemini", 502, fault or CUT_SHORT), is_item=True), out, separates=True)
@@ -151,14 +182,14 @@ class _Array:
         if not piece.is_item:
             if self._is_ours:
                 return
-            if self._chunks.is_ending or b"]" in piece.raw:
+            if self._chunks.is_ending or self._tail or b"]" in piece.raw:
                 self._tail.append(piece)
                 return
             self._tell(piece, out)
             return
         changed = yield from self._chunks.judged(piece.raw, out)
         told = piece if changed is None else Piece(changed, is_item=True)
-        if self._chunks.is_ending:
+        if self._chunks.is_ending or self._tail:
             self._tail.append(told)
             return
         self._tell(told, out, separates=self._is_ours)
@@ -184,7 +215,19 @@ class _Array:
                 self._tell(Piece(item, is_item=True), out, separates=True)
         self._reader = ArrayReader()
         self._tail = []
-        self._is_ours = True
+        self._is_closed, self._is_ours = False, True
         if out:
             yield b"".join(out)
         return True
+
+
+def _has_stray_json(event: SseEvent) -> bool:
+    """Whether a line that is no field holds an object or an array; some clients trim lines, or read them as chunks."""
+    lines = _LINE_END.split(event.raw.removeprefix(_BOM) if event.opens else event.raw)
+    return any(not _FIELDS.match(line) and (b"{" in line or line.lstrip().startswith(b"[")) for line in lines)
+
+
+def _bare(event: SseEvent) -> bytes | None:
+    """The object that all lines of an event are together; None where they begin otherwise."""
+    raw = event.raw.strip(BLANK)
+    return raw if raw.startswith(b"{") else None
