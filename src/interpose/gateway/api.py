@@ -397,6 +397,7 @@ class Codec:
         whole: a reader for one reply that is not streamed: the client's body leaves when it has finished.
         stream: a reader for one streamed reply.
         collected: the whole reply that a stream's bytes add up to; None when that cannot be told for sure.
+        shown: the same for a handler, who need not have it exactly: what nobody knows to join is there as it came last.
         spoken: what a streamed reply tells the person.
         as_stream: a whole reply as the API streams it.
         said: a whole reply in which the model, of this name, says a text and is done.
@@ -411,6 +412,7 @@ class Codec:
     whole: Callable[[], ReplyStream]
     stream: Callable[[], ReplyStream]
     collected: Callable[[bytes], JsonObject | None]
+    shown: Callable[[bytes], JsonObject | None]
     spoken: Spoken
     as_stream: Callable[[JsonObject], bytes]
     said: Callable[[str, str | None], JsonObject]
