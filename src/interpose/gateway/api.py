@@ -20,6 +20,10 @@ HELD_BYTES_MAX = 256 * 1024 * 1024
 """A reply that holds more than this of proposed calls is broken off."""
 
 CUT_SHORT = "the reply ended before the call was complete"
+CUT_SHORT_TOLD = f"interpose: {CUT_SHORT}"
+"""As the client is told it."""
+
+UNENDED_TOLD = "interpose: the reply ended before it was complete"
 
 
 class Unreadable(ValueError):  # noqa: N818 - says what is wrong with a body
@@ -67,7 +71,7 @@ class RoundOver:
         refused: the calls that were refused, in order.
         released: how many calls the agent is going to run.
         stop_reason: the API's word for why the model stopped, or None.
-        seems_natural: what `is_natural` says as far as was noticed while it passed.
+        hindrance: why the model's history cannot go on from here as far as was noticed while it passed, "" for nothing.
         ends: looks through `raw` for ends of it that were not noticed; False where there are any.
         parts: `raw` once more, with the texts that were read while they passed in the place of their bytes; none where
             nothing was.
@@ -77,7 +81,7 @@ class RoundOver:
     refused: tuple[RefusedCall, ...]
     released: int
     stop_reason: str | None
-    seems_natural: bool
+    hindrance: str
     ends: Callable[[bytes], bool] | None = None
     parts: tuple[bytes | str, ...] = ()
 
@@ -86,7 +90,14 @@ class RoundOver:
         """Whether the model stopped by itself, behind its last refused call where there is one, so that its history
         can go on from here. Takes time; most never ask.
         """
-        return self.seems_natural and (self.ends is None or self.ends(self.raw))
+        return not self.why_not
+
+    @property
+    def why_not(self) -> str:
+        """What keeps the model's history from going on from here, "" for nothing. Takes time; most never ask."""
+        if self.hindrance or self.ends is None or self.ends(self.raw):
+            return self.hindrance
+        return "it was finished more than once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,6 +438,22 @@ def answered(answer: Answer) -> Verdict:
     if not isinstance(answer, Verdict):
         raise MisuseError("a proposed call must be answered with a verdict: use generator.send(verdict)")
     return answer
+
+
+def hindrance(reason: Json, *, is_natural: bool, is_last: bool, is_lost: bool = False, is_several: bool = False) -> str:
+    """Why a history cannot go on behind a reply, "" for nothing.
+
+    `is_natural` says whether `reason` is one for which models stop by themselves, `is_last` whether nothing stands
+    behind the last refused call, `is_lost` whether another call was left out, `is_several` whether there are several
+    replies.
+    """
+    if not is_natural:
+        return f"it did not stop by itself ({reason or 'no reason given'})"
+    if is_several:
+        return "it gave several replies at once"
+    if is_lost:
+        return "a call of it was left out"
+    return "" if is_last else "it said more behind the call"
 
 
 def steps_of(fed: bytes | Steps) -> Steps:
