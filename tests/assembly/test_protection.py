@@ -1,6 +1,7 @@
 """assembly.protection: what a protected function is called with."""
 
 import asyncio
+import json
 import threading
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -13,8 +14,8 @@ from interpose.assembly.middleware import default_middleware
 from interpose.assembly.protection import load_policy_from, protect
 from interpose.chain.chain import Chain
 from interpose.contracts.decisions import Patch
-from interpose.contracts.errors import MisuseError
-from interpose.contracts.stages import ToolCall
+from interpose.contracts.errors import MisuseError, Refused
+from interpose.contracts.stages import ToolCall, ToolResult
 from interpose.stages.front import on
 
 
@@ -150,3 +151,114 @@ def test_after_close_nothing_runs_and_the_error_says_why(folders: Folders, tmp_p
     with pytest.raises(MisuseError, match="the policy was closed"):
         chain.call("shell", {"command": "ls"}, lambda name, arguments: runs.append(name))
     assert runs == []
+
+
+class Mute:
+    """Nobody can read what is in it."""
+
+    def __repr__(self) -> str:
+        raise LookupError
+
+
+def test_a_result_that_nobody_can_read_is_refused(folders: Folders, tmp_path: Path) -> None:
+    """It was not judged, so the caller does not get it."""
+
+    def read(path: str) -> Any:
+        return {(1, 2): Mute(), "secret": path}
+
+    said = "PolicyMiddleware: its result cannot be judged, since it cannot be shown"
+    with load_policy_from(folders, tmp_path) as policy, pytest.raises(Refused, match=said):
+        protect(read, policy=policy)("x")
+
+
+def test_arguments_that_nest_too_deep_are_refused_wherever_they_are_met(folders: Folders, tmp_path: Path) -> None:
+    """Each value holds the one before it, so that none is deep where it is met first."""
+    out: list[Any] = []
+    value: Any = [1]
+    for _ in range(10):
+        for _ in range(150):
+            value = [value]
+        out.append(value)
+    counts: Counter[str] = Counter()
+    said = "the caller gave arguments that hold themselves, or nest deeper than"
+    with load_policy_from(folders, tmp_path) as policy, pytest.raises(MisuseError, match=said):
+        protect(collect, policy=policy)("x", [], Context(), counts, out)
+    assert counts == {}
+
+
+def test_a_patch_that_went_through_json_leaves_a_tuple_alone(folders: Folders, tmp_path: Path) -> None:
+    """JSON has none, so the same values in a list are the caller's own tuple."""
+
+    @on("tool.call", tools="shown")
+    def as_json(call: ToolCall) -> Patch:
+        return Patch(json.loads(json.dumps({**call.arguments, "why": "patched"})))
+
+    def shown(pair: Any, table: Any, why: str) -> Any:
+        return [pair, table, why]
+
+    pair, table = (1, (2, "x")), {1: "x"}
+    with load_policy_from(folders, tmp_path, handlers=[as_json]) as policy:
+        got = protect(shown, policy=policy)(pair, table, "given")
+    assert (got[0] is pair, got[1] is table, got[2]) == (True, True, "patched")
+
+
+class Reader:
+    """A function that is an object, and async."""
+
+    async def __call__(self, path: str) -> Any:
+        """The path again."""
+        return path
+
+
+def test_an_object_that_is_called_async_is_judged_as_a_coroutine_function(folders: Folders, tmp_path: Path) -> None:
+    """Its result on the way back too."""
+
+    @on("tool.result", tools="read")
+    def louder(result: ToolResult) -> Patch:
+        return Patch({"output": result.output.upper()})
+
+    with load_policy_from(folders, tmp_path, handlers=[louder]) as policy:
+        assert asyncio.run(protect(Reader(), policy=policy, tool="read")("x")) == "X"
+
+
+def test_a_stop_iteration_names_the_tool(folders: Folders, tmp_path: Path) -> None:
+    """Sync and async, in the words of a driver; what Python raises for any other reason is itself."""
+
+    def stopping(error: Exception) -> None:
+        raise error
+
+    async def stopping_async(error: Exception) -> None:
+        raise error
+
+    with load_policy_from(folders, tmp_path) as policy:
+        sync = protect(stopping, policy=policy, tool="stop")
+        waiting = protect(stopping_async, policy=policy, tool="stop")
+        for run in (sync, lambda error: asyncio.run(waiting(error))):
+            with pytest.raises(RuntimeError, match=r"^the tool 'stop' raised StopIteration\('x'\)$") as raised:
+                run(StopIteration("x"))
+            assert isinstance(raised.value.__cause__, StopIteration)
+            own = RuntimeError("mine")
+            with pytest.raises(RuntimeError, match="mine") as raised:
+                run(own)
+            assert raised.value is own
+
+
+@pytest.mark.parametrize("tool", ["", " shell", "shell ", "a\nb", "\u200bshell", "x" * 257, 5, b"shell"])
+def test_what_can_be_no_tools_name_is_refused(folders: Folders, tmp_path: Path, tool: Any) -> None:
+    """No rule could know it, so nothing would be judged as what it is."""
+    said = r"^protect\(tool=…\) was given the tool name .*: expected 1 to 256 printable characters"
+    with load_policy_from(folders, tmp_path) as policy, pytest.raises(MisuseError, match=said):
+        protect(collect, policy=policy, tool=tool)
+
+
+def test_a_function_whose_own_name_is_none_needs_another(folders: Folders, tmp_path: Path) -> None:
+    """Such as one that was made by code."""
+
+    def made(path: str) -> str:
+        return path
+
+    made.__name__ = "made \n"
+    with load_policy_from(folders, tmp_path) as policy:
+        assert protect(made, policy=policy, tool="read")("x") == "x"
+        with pytest.raises(MisuseError, match="expected 1 to 256 printable"):
+            protect(made, policy=policy)

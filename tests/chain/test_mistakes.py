@@ -379,8 +379,49 @@ def test_a_yield_behind_a_decorator_is_refused_when_added(decorated: Any, hook: 
         Chain([wrong])
 
 
+@pytest.mark.parametrize("decorated", [timed, lambda hook: timed(timed(hook))])
+@pytest.mark.parametrize("hook", ["on_execute_tool", "on_list_tools"])
+def test_a_coroutine_function_behind_a_decorator_is_refused_when_added(decorated: Any, hook: str) -> None:
+    """As one without, under each sync name."""
+    wrong = type("Wrong", (ToolMiddleware,), {hook: decorated(NotAwaiting.on_execute_tool_async)})()
+    with pytest.raises(TypeError, match=rf"^Wrong\.{hook} is a coroutine function: (call it on_exec|write it as a pl)"):
+        Chain([wrong])
+
+
+def test_a_coroutine_function_that_a_decorator_hides_fails_the_call_by_name() -> None:
+    """In sync and async calls; the tool has not run, and Python has nothing to warn of."""
+
+    class Later(ToolMiddleware):
+        """Async under sync names."""
+
+        async def on_execute_tool(self, tool_name: str, arguments: Arguments, call_next: CallNext) -> Any:
+            """Never runs."""
+
+        async def on_list_tools(self, call_next: ListTools) -> Any:  # type: ignore[override]
+            """Never runs."""
+
+    class Hidden(ToolMiddleware):
+        """Nobody can see it."""
+
+        on_execute_tool: Any = silent(Later.on_execute_tool)
+        on_list_tools: Any = silent(Later.on_list_tools)
+
+    chain = Chain([Passing(), Hidden()])
+    with pytest.raises(
+        MisuseError, match=r"Later\.on_execute_tool is a coroutine function: call it on_execute_tool_asy"
+    ):
+        chain.call("t", {}, done)
+    with pytest.raises(MisuseError, match=r"^Hidden returned a coroutine"):
+        asyncio.run(chain.call_async("t", {}, done_async))
+    with pytest.raises(MisuseError, match=r"^Hidden\.on_list_tools is a coroutine function: write it as a plain `def`"):
+        chain.list_tools(list)
+
+
 def test_a_yield_that_a_decorator_hides_fails_the_call_by_name() -> None:
-    """In sync and async calls; the tool has not run. The tool's own generator is its result."""
+    """Where what it gave is the answer of the list, sync and async; the tool has not run.
+
+    The tool's own generator is its result.
+    """
 
     class Hidden(ToolMiddleware):
         """Nobody can see the yield."""

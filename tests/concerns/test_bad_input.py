@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,9 +16,9 @@ from interpose.contracts.auth import AuthChallenge
 from interpose.contracts.drivers import DriverResponse, Tool
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.sheet import DriverMeta
-from interpose.contracts.stages import Context
+from interpose.contracts.stages import Annotation, Context
 from interpose.contracts.tools import Arguments, CallNext, CallNextAsync, Flow, FlowMiddleware, ToolMiddleware
-from interpose.contracts.verdict import Verdict
+from interpose.contracts.verdict import Refusal, Verdict
 from interpose.drivers.driver import BaseDriver
 from interpose.testing.fakes import FakePolicy
 
@@ -234,10 +235,39 @@ def nested(levels: int) -> Any:
     return value
 
 
+class Mute:
+    """Nobody can read what is in it."""
+
+    def __repr__(self) -> str:
+        raise LookupError
+
+
+@dataclass
+class Node:
+    """Data with more of it inside."""
+
+    inner: Any
+
+
+def nodes(levels: int) -> Any:
+    """Data in data."""
+    value: Any = None
+    for _ in range(levels):
+        value = Node(value)
+    return value
+
+
 TOO_MUCH = [
     (nested(300), "it holds itself, or nests deeper than 200 levels"),
     (nested(50_000), "it holds itself, or nests deeper than 200 levels"),
     (doubled([1], 60), "it repeats more than 1,000,000 values, since the same ones are in many places"),
+    (nodes(250), "it holds itself, or nests deeper than 200 levels"),
+]
+UNREADABLE = [
+    *TOO_MUCH,
+    (Mute(), "it cannot be shown"),
+    ({(1, 2): Mute(), "secret": "x"}, "it cannot be shown"),
+    ({"secret": "x", "more": [Mute()]}, "it holds a Mute that cannot be shown"),
 ]
 """Results, and what is said of them."""
 
@@ -254,8 +284,8 @@ class Giving(Leaf):
         return self.result
 
 
-@pytest.mark.parametrize(("result", "problem"), TOO_MUCH)
-def test_a_result_that_nobody_can_look_through_is_withheld(result: Any, problem: str) -> None:
+@pytest.mark.parametrize(("result", "problem"), UNREADABLE)
+def test_a_result_that_nobody_can_read_is_withheld(result: Any, problem: str) -> None:
     """Under the usual list, called directly or by a model, sync or async: the same sentence, which names the tool."""
     told: list[Any] = []
     usual: list[ToolMiddleware] = [
@@ -280,19 +310,45 @@ def test_without_a_policy_such_a_result_is_itself(result: Any, problem: str, cap
     driver = Giving(result, [HooksMiddleware(post=[lambda name, arguments, result: told.append(result)])])
     assert driver.invoke_tool("t", {}) is result
     response = driver.process_llm_response('{"tool": "t", "arguments": {}}')
-    assert response.tool_call_result == f"a list that cannot be shown: {problem}"
+    assert response.tool_call_result == f"a {type(result).__name__} that cannot be shown: {problem}"
     assert [each is result for each in told] == [True, True]
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("layers", [[], [ToolMiddleware()], [HooksMiddleware()]])
+def steps() -> dict[str, Any]:
+    """Each value holds the one before it, however deep that is already."""
+    out: dict[str, Any] = {}
+    value: Any = [1]
+    for number in range(10):
+        for _ in range(150):
+            value = [value]
+        out[f"k{number}"] = value
+    return out
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [],
+        [ToolMiddleware()],
+        [HooksMiddleware()],
+        [PolicyMiddleware(FakePolicy(), context=Context("process", session="s1"))],
+        [PermissionMiddleware(consent=lambda name, arguments: True)],
+    ],
+)
 def test_arguments_that_repeat_or_nest_too_much_are_refused_at_once(layers: list[ToolMiddleware]) -> None:
     """By the one who gave them, before anybody sees them."""
     driver = Leaf(layers)
-    for value, said in ((doubled([1], 60), "repeat more than 1,000,000 values"), (nested(300), "nest deeper than 200")):
+    deep = "nest deeper than 200"
+    wide = "repeat more than 1,000,000 values"
+    for value, said in ((doubled([1], 60), wide), (nested(300), deep), (nodes(250), deep), (steps(), deep)):
         with pytest.raises(MisuseError, match=f"^the caller gave arguments that .*{said}"):
             driver.invoke_tool("t", {"x": value})
     assert driver.runs == []
+
+
+NOTHING: Any = None
+UNHASHABLE: Any = ["warn"]
 
 
 class Saying:
@@ -320,6 +376,17 @@ class Saying:
         ({"outcome": "refused", "refusal": "no"}, "the refusal 'no'"),
         ({"annotations": 5}, "the annotations 5"),
         ({"annotations": ("note",)}, "the annotations"),
+        ({"stage": "turn.start"}, "the stage 'turn.start', not 'tool."),
+        ({"stage": None}, "the stage None"),
+        ({"outcome": "refused", "refusal": Refusal(NOTHING, "no")}, "the refusal Refusal(handler=None"),
+        ({"outcome": "refused", "refusal": Refusal("h", NOTHING)}, "the refusal Refusal(handler='h', reason=None"),
+        ({"annotations": (Annotation(NOTHING, "info", "x"),)}, "the annotations"),
+        ({"annotations": (Annotation("h", NOTHING, "x"),)}, "the annotations"),
+        ({"annotations": (Annotation("h", UNHASHABLE, "x"),)}, "the annotations"),
+        ({"annotations": (Annotation("h", "info", NOTHING),)}, "the annotations"),
+        ({"annotations": (Annotation("h", "info", "x", NOTHING),)}, "the annotations"),
+        ({"outcome": "patched", "arguments": {1: 2}}, "an argument whose name is 1, not a text"),
+        ({"outcome": "patched", "arguments": {None: 2}}, "an argument whose name is None, not a text"),
         ({"outcome": "patched", "text": 5}, "a text of type int"),
         ({"outcome": "patched", "arguments": [1]}, "arguments of type list"),
         (

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from interpose.contracts.arguments import owned, read_only, snapshot
-from interpose.contracts.copying import beyond, copied, is_data
+from interpose.contracts.copying import beyond, copied
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.extent import is_data
 from interpose.contracts.readonly import ReadOnlySet
 
 

@@ -64,6 +64,24 @@ class Hidden:
     value: Any
 
 
+class Text(str):
+    """A text of its own kind."""
+
+    __slots__ = ()
+
+
+class Posing:
+    """Its repr is what it was given, and none for nothing."""
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+
+    def __repr__(self) -> str:
+        if not self.said:
+            raise LookupError
+        return self.said
+
+
 def made() -> list[Any]:
     """Data that JSON cannot say, anew each time."""
     circle: deque[Any] = deque()
@@ -110,13 +128,46 @@ def test_what_a_repr_hides_counts(one: Any, other: Any) -> None:
     assert call_digest("t", {"v": one}) == call_digest("t", {"v": one})
 
 
-def test_what_nests_too_deep_to_be_copied_has_a_digest() -> None:
-    """It is shared, so it is told by who it is."""
-    deep: Any = Hidden(None)
-    for _ in range(5000):
-        deep = Hidden(deep)
-    assert owned({"v": deep}, "the caller")["v"] is deep
-    assert call_digest("t", {"v": deep}) == call_digest("t", {"v": deep})
+@pytest.mark.parametrize("nest", [Hidden, lambda inner: [inner], lambda inner: {1: inner}, lambda inner: (inner,)])
+def test_a_digest_does_not_depend_on_how_deep_a_value_nests(nest: Any) -> None:
+    """It is equal for equal values and different for others, beyond every bound of arguments too."""
+
+    def nested(leaf: Any) -> dict[str, Any]:
+        for _ in range(5000):
+            leaf = nest(leaf)
+        return {"v": leaf}
+
+    assert call_digest("t", nested(1)) == call_digest("t", nested(1)) != call_digest("t", nested(2))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({1: "x"}, {"1": "x"}),
+        ({None: "x"}, {"null": "x"}),
+        ({True: "x"}, {"true": "x"}),
+        ({True: "x"}, {1: "x"}),
+        ({1.5: "x"}, {"1.5": "x"}),
+        ((1,), [1]),
+        ([(1, 2)], [[1, 2]]),
+        (Text("x"), "x"),
+        (Posing("1"), 1),
+        ({1}, {"made_of": "set(builtins.int(0x1))"}),
+        (b"x", {"repr": "b'x'", "type": "builtins.bytes"}),
+        (0.0, -0.0),
+    ],
+)
+def test_what_json_would_write_alike_is_told_apart(one: Any, other: Any) -> None:
+    """A yes to one call is no yes to another one, wherever in the arguments they differ."""
+    for place in (lambda value: value, lambda value: {"in": [value]}):
+        assert call_digest("t", {"v": place(one)}) != call_digest("t", {"v": place(other)})
+        assert call_digest("t", {"v": place(one)}) == call_digest("t", owned({"v": place(one)}, "the caller"))
+
+
+def test_what_has_no_repr_counts_by_who_it_is() -> None:
+    """It is shared, never copied."""
+    one, other = Posing(""), Posing("")
+    assert call_digest("t", {"v": one}) == call_digest("t", read_only({"v": one}, "")) != call_digest("t", {"v": other})
 
 
 def test_what_is_in_many_places_is_taken_apart_once() -> None:

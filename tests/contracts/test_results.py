@@ -1,15 +1,23 @@
 """The text that stands for a result."""
 
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from interpose.contracts.arguments import owned, read_only
+from interpose.contracts.arguments import owned, read_only, snapshot
 from interpose.contracts.copying import beyond, copied
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import MisuseError
 from interpose.contracts.faults import error_words
-from interpose.contracts.results import result_text
+from interpose.contracts.results import result_text, shown
 
 
 class Sulking:
@@ -48,6 +56,93 @@ for _ in range(60):
 def test_every_value_has_a_text(result: Any, text: str) -> None:
     """Its JSON, else its repr, else why it cannot be shown; in time that does not grow with what it repeats."""
     assert result_text(result) == text
+    assert (shown(result).problem is None) is ("cannot be shown" not in text)
+
+
+@dataclass
+class Node:
+    """Data with something in it."""
+
+    inner: Any
+
+
+@dataclass(slots=True)
+class Slotted:
+    """Data without a dict."""
+
+    inner: Any
+
+
+class Model(BaseModel):
+    """As a library makes it."""
+
+    inner: Any
+
+
+NESTS: list[Callable[[Any], Any]] = [
+    lambda inner: [inner],
+    lambda inner: (inner,),
+    lambda inner: {"x": inner},
+    lambda inner: deque([inner]),
+    lambda inner: MappingProxyType({"x": inner}),
+    Node,
+    Slotted,
+    lambda inner: Model(inner=inner),
+]
+
+
+@pytest.mark.parametrize("nest", NESTS)
+def test_the_bounds_hold_in_all_kinds_of_data(nest: Callable[[Any], Any]) -> None:
+    """A result is told or said to be beyond one; arguments are refused in every form; at once in both cases."""
+    deep: Any = 1
+    for _ in range(250):
+        deep = nest(deep)
+    wide: Any = [1]
+    for _ in range(40):
+        wide = nest([wide, wide])
+    for value in (deep, wide):
+        assert shown(value).problem == beyond(value) is not None
+        for form in (read_only, owned, snapshot):
+            with pytest.raises(MisuseError, match=r"^Mine gave arguments that (hold themselves, or nest|repeat more)"):
+                form({"x": value}, "Mine")
+
+
+@pytest.mark.parametrize("nest", [*NESTS[:4], Node])
+def test_depth_counts_where_a_value_is_met_again(nest: Callable[[Any], Any]) -> None:
+    """Not only where it is met first, so that no copy and no text nests deeper than the bound."""
+    out: dict[str, Any] = {}
+    inner: Any = [1]
+    for number in range(4):
+        for _ in range(60):
+            inner = nest(inner)
+        out[f"k{number}"] = inner
+    assert beyond({**out, "k3": None}) is None
+    assert beyond(out) == "it holds itself, or nests deeper than 200 levels"
+    for form in (read_only, owned, snapshot):
+        assert form({**out, "k3": None}, "Mine") == {**out, "k3": None}
+        with pytest.raises(MisuseError, match="gave arguments that hold themselves, or nest deeper than 200 levels"):
+            form(out, "Mine")
+
+
+@given(st.recursive(st.integers(), lambda inner: st.lists(inner, max_size=3) | st.tuples(inner), max_leaves=20))
+def test_what_is_said_of_a_value_is_said_of_it_in_every_order(value: Any) -> None:
+    """The height of a value is the same wherever it is met first."""
+
+    def height(part: Any) -> int:
+        return 1 + max(map(height, part), default=0) if isinstance(part, list | tuple) else 0
+
+    around: list[Any] = [value]
+    for _ in range(200 - height(value) - 3):
+        around = [around]
+    for both in ([value, around], [around, value]):
+        assert beyond([both]) is None
+        assert beyond([[both]]) is not None
+
+
+@pytest.mark.parametrize("result", [Sulking(), {(1, 2): Sulking()}, [Sulking(), "secret"], [Sulking(), {1: 2}]])
+def test_a_text_that_tells_less_than_is_there_says_so(result: Any) -> None:
+    """So that nobody takes it for the whole."""
+    assert re.fullmatch("it cannot be shown|it holds a Sulking that cannot be shown", shown(result).problem or "")
 
 
 class BadDict(dict[str, Any]):

@@ -223,3 +223,66 @@ def test_what_ends_a_stream_is_never_dropped(case: Case) -> None:
             assert end in raw
         kept = [record for record in house.journal.records if record.outcome == "not_applicable"]
         assert {(record.step, record.stage, record.handler) for record in kept} == {("skipped", "llm.chunk", "h")}
+
+
+UNKNOWN = {
+    "anthropic": b'data: {"type":"content_block_delta","index":0,"delta":{"type":"new","x":1}}\n\n',
+    "chat": b'data: {"choices":[{"index":0,"delta":{"thinking_blocks":[1]}}]}\n\n' * 2,
+}
+"""What nobody knows how to join, beside a text."""
+
+BROKEN = {
+    "anthropic": b'data: {"type":"content_block_delta","index":9,"delta":{"type":"text_delta","text":"odd"}}\n\n',
+    "chat": b'data: {"choices":[7]}\n\n',
+    "responses": b'data: {"type":"response.output_item.done","output_index":"odd","item":{}}\n\n',
+    "gemini": b"data: no json\r\n\r\n",
+}
+"""What leaves no whole reply."""
+
+
+def stream_with(api: str, odd: bytes) -> RawStream:
+    """A reply with something odd in its middle."""
+    dialect = __import__(f"interpose.testing.{api}", fromlist=["stream"])
+    frames = list(dialect.stream(Reply(Text("The secret is out.")), 1, {}))
+    return RawStream([*frames[:3], odd, *frames[3:]])
+
+
+def asked(house: House, api: str) -> bytes:
+    """What the client gets."""
+    talker = APIS[api](house.url, stream=True)
+    talker.history.append(talker.spoken("hi"))
+    return house.raw("POST", talker.path, json.dumps(talker.body()).encode())[2]
+
+
+@pytest.mark.parametrize("api", UNKNOWN)
+@pytest.mark.parametrize("hides", [True, False])
+def test_a_handler_is_shown_a_reply_with_unknown_members(api: str, hides: bool) -> None:
+    """It is no reason to refuse: the reply leaves as it came, or as the handler made it."""
+
+    def judge(point: Point) -> Verdict:
+        return (
+            changed(point, point.body, "secret", "******") if hides and isinstance(point, LlmResponse) else allow(point)
+        )
+
+    with house_of([stream_with(api, UNKNOWN[api])], judge, wants=[], changes=["llm.response"]) as house:
+        raw = asked(house, api)
+
+        assert "The secret is out." in "".join(
+            json.dumps(p.body) for p in house.policy.points if isinstance(p, LlmResponse)
+        )
+        assert (b"******" in raw) == hides
+        assert (UNKNOWN[api] in raw) != hides
+
+
+@pytest.mark.parametrize("api", BROKEN)
+def test_a_reply_that_no_handler_can_be_shown_is_refused(api: str) -> None:
+    """Where one may change it; the client is told, and the journal says why."""
+    with house_of([stream_with(api, BROKEN[api])], allow, wants=[], changes=["llm.response"]) as house:
+        raw = asked(house, api)
+
+        assert b"the reply was refused by interpose: it cannot be read as a whole" in raw
+        assert b"secret" not in raw
+        (record,) = [record for record in house.journal.records if record.stage == "llm.response"]
+        assert (record.step, record.outcome, record.handler) == ("failed", "refused", "interpose")
+        assert record.reason == "it cannot be read as a whole, and a handler is to see it first"
+        assert record.action

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from interpose.contracts.verdict import Refusal, Verdict
-from interpose.gateway.api import CUT_SHORT, ProposedCall, Unreadable, steps_of
+from interpose.gateway.api import CUT_SHORT_TOLD, ProposedCall, Unreadable, steps_of
 from interpose.gateway.driving import Driven, drive_reply, drive_stream
 from interpose.gateway.gemini import GEMINI
 
@@ -315,7 +315,7 @@ def test_a_call_in_a_line_that_is_no_field_does_not_leave(written: bytes, end: b
     assert driven.body.startswith(before)
     assert b"functionCall" not in driven.body
     assert driven.asked == []
-    assert "without `data:`" in error or error == CUT_SHORT
+    assert "without `data:`" in error or error == CUT_SHORT_TOLD
 
 
 @pytest.mark.parametrize("end", [b"\r\n\r\n", b"\n", b""])

@@ -13,6 +13,7 @@ from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.api import Onward, ProposedCall, RoundOver
 from interpose.gateway.driving import Driven
 from interpose.gateway.responses import RESPONSES
+from interpose.gateway.responses.numbering import Numbering
 from interpose.testing import responses
 from interpose.testing.script import Reply, Text, Thinking, ToolUse
 from tests.gateway.apis import datas_of, message_of, whole_message
@@ -248,6 +249,17 @@ def test_a_failed_later_reply_has_the_first_ones_head() -> None:
     assert len(final["response"]["output"]) == 6
 
 
+@pytest.mark.parametrize("key", [b'"\\u0073equence_number"', b'"sequence\\u005Fnumber"', b'"sequence_numbe\\u0072"'])
+def test_numbers_whose_key_has_an_escape_are_counted_on_too(key: bytes) -> None:
+    """A key is known by what it says."""
+    for second in (frames(THIRD, 2), frames(THIRD, 2)[:-60]):
+        escaped = second.replace(b'"sequence_number"', key)
+        plain = streamed([[frames(FIRST, 1)], [second]])
+        driven = streamed([[frames(FIRST, 1)], [escaped]])
+
+        assert datas_of("responses", driven.body) == datas_of("responses", plain.body)
+
+
 def test_numbers_inside_a_call_are_its_own() -> None:
     """Only an event's own number is counted on; arguments that have such a word keep theirs."""
     item = {
@@ -381,3 +393,17 @@ def test_what_interpose_says_is_a_response() -> None:
     assert (CODEC.final_text(said), said["model"], said["status"]) == ("no", "m", "completed")
     message = message_of("responses", CODEC.as_stream(said))
     assert (message.text, message.calls, message.stop) == ("no", [], "completed")
+
+
+def test_a_number_that_comes_after_what_was_put_in_is_read_by_its_value() -> None:
+    """In events that leave behind a refused call too, whose key has an escape, and in none that cannot be read."""
+    numbering = Numbering()
+    numbering.put_in([3], 2)
+    escaped = b'data: {"type":"x","\\u0073equence_number":7,"a": [1]}\n\n'
+    text = b'data: {"type":"x", "sequence_number": 7, "delta": "\\u0073equence_number"}\n\n'
+    odd = b'data: {"\\u0073equence_number": 7\n\n'
+
+    assert numbering.renumbered(escaped) == b'data: {"type":"x","sequence_number":8,"a":[1]}\n\n'
+    assert json.loads(numbering.renumbered(text)[6:]) == {**json.loads(text[6:]), "sequence_number": 8}
+    assert numbering.renumbered(odd) == odd
+    assert numbering.behind(escaped) == 9

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpose.gateway.api import CUT_SHORT
+from interpose.gateway.api import CUT_SHORT_TOLD
 from interpose.gateway.driving import Driven, drive_stream
 from interpose.testing.script import Reply, Text, Thinking, ToolUse
 from interpose.wire.sse import SseEvent, SseReader
@@ -172,7 +172,7 @@ def test_a_stream_that_dies_while_a_call_is_held(api: str) -> None:
         assert [(drop.call_id, drop.name) for drop in driven.dropped] == [("call_a", "Bash")]
         assert driven.asked == []
         assert b"call_a" not in driven.body
-        assert error_of(api, driven.body) == (fault or "the reply ended before the call was complete")
+        assert error_of(api, driven.body) == (fault or "interpose: the reply ended before the call was complete")
 
 
 @pytest.mark.parametrize("api", CODECS)
@@ -298,7 +298,7 @@ def test_a_reply_that_ends_anywhere_leaves_whole_events_and_no_call_unjudged(api
         assert (b"ls -la" in driven.body) is ("Bash" in let_go)
         assert "Read" in let_go or b"a.txt" not in driven.body
         if driven.dropped:
-            assert error_of(api, driven.body) == CUT_SHORT
+            assert error_of(api, driven.body) == CUT_SHORT_TOLD
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
@@ -321,4 +321,4 @@ def test_an_error_behind_a_last_event_without_line_ends_is_an_event_of_its_own()
     driven = run("chat", [held + text], JUDGES["allow"])
 
     assert driven.body.startswith(text + b"\n\ndata: ")
-    assert error_of("chat", driven.body) == CUT_SHORT
+    assert error_of("chat", driven.body) == CUT_SHORT_TOLD

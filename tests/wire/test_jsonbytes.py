@@ -5,7 +5,7 @@ import math
 import msgspec
 import pytest
 
-from interpose.wire.jsonbytes import read_json, tidied, write_json
+from interpose.wire.jsonbytes import read_json, tidied, write_as_read, write_json
 
 
 def test_reads_as_leniently_as_clients_do() -> None:
@@ -38,3 +38,24 @@ def test_tidied_changes_only_what_a_strict_reader_refuses() -> None:
     assert tidied(b'{"b":"x\\ud83d","a":1}') == b'{"b":"x?","a":1}'
     with pytest.raises(ValueError, match="JSON"):
         tidied(b'{"a": NaN}')
+
+
+def test_a_number_that_python_does_not_read_is_what_a_double_makes_of_it() -> None:
+    """As `JSON.parse` reads it; shorter ones stay as they are."""
+    assert read_json(b'{"a": ' + b"9" * 5000 + b', "b": -' + b"1" * 4301 + b"}") == {"a": math.inf, "b": -math.inf}
+    assert read_json(b"1" * 4300) == int("1" * 4300)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "9" * 5000])
+def test_a_number_that_json_cannot_say_is_named_with_its_place(number: str) -> None:
+    """A body that must be written anew for a strict reader says where it cannot be, in words of ours."""
+    body = f'{{"a": "\\ud800", "b": [1, {{"c": {number}}}]}}'
+    with pytest.raises(ValueError, match=r"^the number at b\[1\]\.c is NaN, infinite or beyond"):
+        tidied(body.encode())
+
+
+def test_what_json_cannot_say_is_written_as_a_number_that_no_reader_takes_for_another() -> None:
+    """Not as null, which would be judged as something else."""
+    written = write_as_read({"a": [math.nan, -math.inf, 1.5], "b": "x"})
+    assert written == b'{"a":[1e999,-1e999,1.5],"b":"x"}'
+    assert read_json(written) == {"a": [math.inf, -math.inf, 1.5], "b": "x"}

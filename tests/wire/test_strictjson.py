@@ -1,13 +1,14 @@
 """wire.strictjson."""
 
 import json
+import math
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpose.wire.strictjson import DEPTH_MAX, join_pieces, read_arguments
+from interpose.wire.strictjson import DEPTH_MAX, join_pieces, read_arguments, read_object
 
 plain_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -56,7 +57,8 @@ def test_nothing_is_a_call_without_arguments(nothing: str | bytes) -> None:
         ("1.5", "a number"),
         ('{"a":' * (DEPTH_MAX + 1) + "1" + "}" * (DEPTH_MAX + 1), "nested"),
         ('{"a":' + "[" * 100_000 + "]" * 100_000 + "}", "nested"),
-        ('{"a": ' + "9" * 5000 + "}", "not JSON"),
+        ('{"a": ' + "9" * 5000 + "}", "no double can hold"),
+        ('{"a": [-' + "9" * 309 + "]}", "no double can hold"),
     ],
 )
 def test_what_two_parsers_may_read_differently_is_a_problem(text: str | bytes, word: str) -> None:
@@ -87,3 +89,14 @@ def test_escaped_pairs_are_no_problem() -> None:
 def test_arguments_that_were_cut_short_say_so(text: str) -> None:
     """Nobody has to guess at a position behind the end."""
     assert read_arguments(text) == (None, "the arguments are not JSON: they break off")
+
+
+def test_arguments_that_were_read_already_are_looked_at_as_strictly() -> None:
+    """What lenient readers take is a problem here too, in our own words."""
+    assert read_object({"a": [1, "x"], "b": 10**308}) == ({"a": [1, "x"], "b": 10**308}, None)
+    for value in (math.nan, math.inf, 10**309):
+        arguments, problem = read_object({"a": value})
+        assert arguments is None
+        assert "no double can hold" in (problem or "")
+    assert "half a surrogate pair" in (read_object({"a": "\ud800"})[1] or "")
+    assert "an array" in (read_object([])[1] or "")

@@ -4,12 +4,14 @@ Knows: parameters, and that what is judged is a snapshot while the caller's own 
 """
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from interpose.contracts.arguments import snapshot
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.stopping import stop_of, stopped
 from interpose.contracts.tools import Arguments, Call
 
 
@@ -87,19 +89,58 @@ class CallJudged:
     def __call__(self, tool_name: str, arguments: Arguments) -> Any:
         """Runs the function as it was called, or with what was patched; of a coroutine function it gives the coroutine.
 
-        Raises MisuseError when the caller's objects have changed since they were judged.
+        Raises MisuseError when the caller's objects have changed since they were judged, RuntimeError that names the
+        tool in place of a StopIteration.
         """
         if self.arguments != self._given:
             raise MisuseError(f"{tool_name} did not run: its arguments were changed while they were being judged")
-        if arguments is self.arguments:
-            return self._binding.function(*self._args, **self._kwargs)
-        return self._binding.run({name: self._final(name, value) for name, value in arguments.items()})
+        try:
+            if arguments is self.arguments:
+                return self._binding.function(*self._args, **self._kwargs)
+            return self._binding.run({name: self._final(name, value) for name, value in arguments.items()})
+        except (StopIteration, RuntimeError) as error:
+            raise _named(tool_name, error)  # noqa: B904 - it has its cause
 
     def _final(self, name: str, patched: Any) -> Any:
         """The caller's own where the patch says the same."""
-        if name not in self._given or call_digest(name, {name: patched}) != call_digest(name, self._seen(name)):
+        if name not in self._given or not _says_the_same(patched, self.arguments[name]):
             return patched
         return self._given[name]
 
-    def _seen(self, name: str) -> dict[str, Any]:
-        return {name: self.arguments[name]}
+
+class CallJudgedAsync(CallJudged):
+    """The same of a coroutine function."""
+
+    async def __call__(self, tool_name: str, arguments: Arguments) -> Any:
+        """As that of `CallJudged`, awaited."""
+        try:
+            return await super().__call__(tool_name, arguments)
+        except RuntimeError as error:
+            raise _named(tool_name, error)  # noqa: B904 - it has its cause
+
+
+def _named(tool_name: str, error: Exception) -> Exception:
+    """What tells who raised it, in place of a StopIteration; any other error is itself."""
+    stop = stop_of(error)
+    if stop is None:
+        return error
+    named = stopped(f"the tool {tool_name!r}", stop)
+    named.__cause__ = stop
+    return named
+
+
+def _digest(value: Any) -> str:
+    return call_digest("", {"": value})
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, default=_digest)
+
+
+def _says_the_same(patched: Any, seen: Any) -> bool:
+    """Also as JSON, which a handler may have been given and have answered with: it has no tuples."""
+    if _digest(patched) == _digest(seen):
+        return True
+    try:
+        return _ENCODER.encode(patched) == _ENCODER.encode(seen)
+    except (TypeError, ValueError, RecursionError):
+        return False

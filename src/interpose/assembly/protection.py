@@ -13,13 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, Self, TypeVar, cast
 
-from interpose.assembly.binding import Binding, CallJudged
+from interpose.assembly.binding import Binding, CallJudged, CallJudgedAsync
 from interpose.assembly.folders import Folders, canonical_root, user_folders
 from interpose.assembly.handlers import project_fault
 from interpose.assembly.runtime import Runtime
 from interpose.concerns.policy.middleware import PolicyMiddleware
 from interpose.contracts.errors import ConfigError, InterposeError, MisuseError, Refused
 from interpose.contracts.handlers import ShapeHandler
+from interpose.contracts.naming import not_a_name
 from interpose.contracts.ports import Approvals, Policy
 from interpose.contracts.stages import Context, ToolCall, ToolResult
 from interpose.contracts.verdict import Refusal, Verdict
@@ -142,23 +143,24 @@ def protect(function: Callable[P, R], *, policy: LoadedPolicy, tool: str | None 
     coroutine function stays one. The result is judged on its way back: an annotation is added to a text, and a withheld
     result raises Refused.
 
-    The function may be called by any thread. Raises MisuseError when `function` has no signature that can be read; the
-    function raises it once the policy was closed, and for arguments that hold themselves, or that somebody changes
-    while they are being judged.
+    The function may be called by any thread. Raises MisuseError when `function` has no signature that can be read, and
+    for a `tool` that can be no tool's name; the function raises it once the policy was closed, and for arguments that
+    hold themselves or nest too deep, or that somebody changes while they are being judged. A StopIteration of the
+    function is the cause of a RuntimeError that names the tool.
     """
     if not isinstance(policy, LoadedPolicy):
         raise MisuseError(f"policy must be what interpose.load_policy() gives, not {policy!r}")
-    if tool is not None and not isinstance(tool, str):
-        raise MisuseError(f"tool must be a name such as 'shell', not {tool!r}")
     binding = Binding(function)
-    name = tool or str(getattr(function, "__name__", type(function).__name__))
+    name = str(getattr(function, "__name__", type(function).__name__)) if tool is None else tool
+    if (problem := not_a_name(name)) is not None:
+        raise MisuseError(f"protect(tool=…) was given {problem}, such as 'shell'")
     middleware = PolicyMiddleware(policy.policy, context=policy.acting, refused=_raise_refused)
 
-    if inspect.iscoroutinefunction(function):
+    if _is_async(function):
 
         @functools.wraps(function)
         async def protected_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-            judged = CallJudged(binding, args, kwargs)
+            judged = CallJudgedAsync(binding, args, kwargs)
             return await middleware.on_execute_tool_async(name, judged.arguments, judged)
 
         return cast("Callable[P, R]", protected_async)
@@ -182,6 +184,11 @@ def _loaded(runtime: Runtime, start: Path, agent: str | None) -> LoadedPolicy:
     except InterposeError:
         runtime.close()
         raise
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    by_call = getattr(function, "__call__", None)  # noqa: B004 - asked what it is, not whether it is there
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(by_call)
 
 
 def _raise_refused(point: ToolCall | ToolResult, verdict: Verdict) -> NoReturn:

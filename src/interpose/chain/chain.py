@@ -6,11 +6,21 @@ Knows: who is in the list, in which order and why. Does not know: what a middlew
 import difflib
 import inspect
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from interpose.chain.layers import HookAsync, Layers, compiled, in_thread, is_wrong_call, run, run_async, yielding
+from interpose.chain.layers import (
+    HookAsync,
+    Layers,
+    awaiting,
+    compiled,
+    in_thread,
+    is_wrong_call,
+    run,
+    run_async,
+    yielding,
+)
 from interpose.chain.order import Entry, Order, OrderProblem, resolve
 from interpose.contracts.drivers import Tool
 from interpose.contracts.errors import MisuseError, ToolNameError
@@ -36,6 +46,7 @@ _HOOKS = {
     "on_list_tools": (ToolMiddleware.on_list_tools,),
 }
 """The hooks, each with those that are inherited and pass through."""
+_YIELDING = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 _CLOSE = 0.9
 """How much of a name is like a hook's, so that the hook was meant: about two letters differ."""
 
@@ -174,6 +185,9 @@ def _listing(middleware: ToolMiddleware, inner: ListTools) -> ListTools:
             raise
         finally:
             over = True
+        if inspect.iscoroutine(answer):
+            answer.close()  # else Python warns that nobody awaited it
+            raise MisuseError(awaiting(name, "on_list_tools"))
         if not isinstance(answer, Sequence) or not all(isinstance(tool, Tool) for tool in answer):
             raise MisuseError(f"{name} returned {type(answer).__name__}: expected a sequence of Tool values")
         if twice := named_twice(answer):
@@ -279,18 +293,17 @@ def _meant_by(name: str, *, flows: bool) -> str | None:
 
 
 def _check_kind(name: str, hook: str, method: Any) -> None:
-    if _has_yield(method):
+    if _is_made_of(method, _YIELDING):
         raise TypeError(yielding(f"{name}.{hook}"))
-    if inspect.iscoroutinefunction(method) and hook != "on_execute_tool_async":
-        instead = "call it on_execute_tool_async" if hook == "on_execute_tool" else "write it as a plain `def`"
-        raise TypeError(f"{name}.{hook} is a coroutine function: {instead}")
+    if hook != "on_execute_tool_async" and _is_made_of(method, (inspect.iscoroutinefunction,)):
+        raise TypeError(awaiting(f"{name}.{hook}", hook))
 
 
-def _has_yield(method: Any) -> bool:
-    """Also behind decorators, as far as they tell what they decorate."""
+def _is_made_of(method: Any, kinds: Sequence[Callable[[Any], bool]]) -> bool:
+    """Whether it is of one of these kinds, also behind decorators, as far as they tell what they decorate."""
     seen: set[int] = set()
     while method is not None and id(method) not in seen:
-        if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+        if any(is_kind(method) for is_kind in kinds):
             return True
         seen.add(id(method))
         method = inspect.getattr_static(getattr(method, "__func__", method), "__wrapped__", None)

@@ -323,6 +323,9 @@ def _result(tool_name: str, answer: Any) -> Any:
         return _yielded(answer)
     if type(answer) is MethodType:
         return _not_called(answer)
+    if type(answer) is CoroutineType and answer.__name__ == "on_execute_tool":
+        answer.close()  # else Python warns that nobody awaited it
+        raise MisuseError(awaiting(answer.__qualname__, answer.__name__))
     raise MisuseError(
         f"{tool_name} came back with a {_given_up(answer)} in place of a result: "
         "an async tool is called by `await chain.call_async(…)`"
@@ -352,6 +355,12 @@ def _returned_call_next(name: str | None) -> str:
 def yielding(hook: str) -> str:
     """In words, that a hook has a yield, and what to write."""
     return f"{hook} has a yield and would never run: write it as `flow` of a FlowMiddleware, or call on by `call_next`"
+
+
+def awaiting(name: str, hook: str) -> str:
+    """In words, that a sync hook is async, and what to write."""
+    instead = "call it on_execute_tool_async" if hook == "on_execute_tool" else "write it as a plain `def`"
+    return f"{name} is a coroutine function: {instead}"
 
 
 def _given_up(answer: Any) -> str:

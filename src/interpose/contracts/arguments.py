@@ -7,8 +7,9 @@ copied (`contracts.copying`).
 from collections.abc import Mapping
 from typing import Any
 
-from interpose.contracts.copying import ATOMS, PLAIN, READING, TOO_DEEP, BeyondError, Copying
+from interpose.contracts.copying import PLAIN, READING, Copying
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.extent import ATOMS, TOO_DEEP, BeyondError
 from interpose.contracts.faults import error_words
 from interpose.contracts.readonly import FlatDict, ReadOnlyDict
 

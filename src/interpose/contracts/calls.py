@@ -42,13 +42,27 @@ class Judgement:
 
 
 @dataclass(slots=True)
+class Run:
+    """What a call has led to, in whatever driver the tool is.
+
+    Attributes:
+        executed: the tool's name in the outermost list, and the arguments of its last run; None while it did not run.
+        returned: whether a run came back.
+    """
+
+    executed: tuple[str, dict[str, Any]] | None = None
+    returned: bool = False
+
+
+@dataclass(slots=True)
 class Call:
     """One call on its way through a middleware list; the same object from the outermost to the terminal.
 
     `call_id` is "" until somebody needs one and gives it. `facts` is what middlewares keep of this call, also from one
     driver's list to the next one's inside of it. `leaf_of` is given by a driver that puts labels in front of its tools'
     names; None: names are the tools' own. `late_rewrite` is written by a driver whose list may change a call unjudged.
-    `above` is the call in the list that is around this one's driver, None in the outermost.
+    `above` is the call in the list that is around this one's driver, None in the outermost. `run` is what it has led
+    to, one for all the lists that it is handed down; None where nobody wants to know.
     """
 
     call_id: str
@@ -56,6 +70,7 @@ class Call:
     leaf_of: LeafOf | None = None
     late_rewrite: bool = False
     above: "Above | None" = None
+    run: Run | None = None
     _judgements: dict[int, Judgement] = field(default_factory=dict)
 
     @property
@@ -91,7 +106,22 @@ class Call:
         What that list makes of the call is judged here too, before it runs. `named_here` says what its other tools are
         called here; without it they have their own names.
         """
-        return Call(self.call_id, facts=self.facts, above=Above(self, tool_name, name_there, named_here))
+        return Call(self.call_id, facts=self.facts, above=Above(self, tool_name, name_there, named_here), run=self.run)
+
+    def ran(self, tool_name: str, arguments: dict[str, Any]) -> None:
+        """Written by the driver that is about to run the tool itself, with arguments that nobody will change."""
+        if self.run is None:
+            return
+        above, name = self.above, tool_name
+        while above is not None and above.call.run is self.run:
+            name = above.name_of(name)
+            above = above.call.above
+        self.run.executed = (name, arguments)
+
+    def came_back(self) -> None:
+        """Written by the same driver when the tool has returned."""
+        if self.run is not None:
+            self.run.returned = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,45 +9,13 @@ the same in all of them in the copy too.
 """
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from interpose.contracts.extent import ATOMS, DEEPEST, TOO_DEEP, BeyondError, Extents, Tally, is_data
 from interpose.contracts.faults import error_words
 from interpose.contracts.readonly import READ_ONLY, FlatDict, ReadOnlyDict, ReadOnlyList, ReadOnlySet
-
-ATOMS = frozenset({str, int, float, bool, type(None), bytes})
-"""The types of what is never copied and holds nothing."""
-_ATOM_KINDS = (str, bytes, int, float)
-_COPIES_ITSELF = ("__deepcopy__", "__dataclass_fields__", "__attrs_attrs__")
-
-DEEPEST = 200
-"""How deep arguments may nest; a JSON text of a model may not nest deeper either."""
-REPEATS_MOST = 1_000_000
-"""How many values arguments may repeat: those in a container count again in each further place that it is in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Beyond:
-    """A bound that a value is beyond, in words for several and for one."""
-
-    they: str
-    it: str
-
-
-TOO_DEEP = Beyond(
-    f"hold themselves, or nest deeper than {DEEPEST} levels", f"it holds itself, or nests deeper than {DEEPEST} levels"
-)
-_MANY = f"more than {REPEATS_MOST:,} values, since the same ones are in many places"
-_TOO_MANY = Beyond(f"repeat {_MANY}", f"it repeats {_MANY}")
-
-
-class BeyondError(Exception):
-    """A value is beyond a bound."""
-
-    def __init__(self, beyond: Beyond) -> None:
-        self.beyond = beyond
-        super().__init__(beyond.it)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +54,7 @@ def beyond(value: Any) -> str | None:
     if type(value) in ATOMS:
         return None
     try:
-        Copying(PLAIN, copies_objects=False, takes_circles=True).of(value)
+        Extents().of(value)
     except BeyondError as error:
         return error.beyond.it
     except RecursionError:
@@ -96,56 +64,48 @@ def beyond(value: Any) -> str | None:
     return None
 
 
-def is_data(value: object) -> bool:
-    """Whether a value is copied: a collection, a dataclass, an attrs class, or of a type that says how it is copied.
-
-    A class says so by `__deepcopy__`, as those of pydantic do. Numbers, texts and bytes need no copy.
-    """
-    if isinstance(value, _ATOM_KINDS):
-        return False
-    return isinstance(value, Collection) or any(hasattr(type(value), name) for name in _COPIES_ITSELF)
-
-
-class Copying:
+class Copying(Tally):
     """One walk over a value that copies each thing once, however many places it is in. For one use.
 
-    `_known` holds, by id, each value on the way or done, its copy, and how many values are in it: None on the way.
-    Holding the values keeps their ids from being taken by others.
+    `_known` holds, by id, each value on the way or done, its copy, how many values are in it, None on the way, and in
+    how many levels. Holding the values keeps their ids from being taken by others.
     """
 
     __slots__ = (
         "_copies_objects",
-        "_count",
         "_dict",
+        "_extents",
         "_kept",
         "_known",
         "_list",
         "_memo",
-        "_repeats",
         "_set",
         "_takes_circles",
     )
 
     def __init__(self, kinds: Kinds, *, copies_objects: bool, takes_circles: bool = False) -> None:
+        super().__init__()
         self._dict, self._list, self._set, self._kept = kinds.of_dict, kinds.of_list, kinds.of_set, kinds.kept
         self._copies_objects = copies_objects
         self._takes_circles = takes_circles
-        self._known: dict[int, tuple[Any, Any, int | None]] = {}
+        self._known: dict[int, tuple[Any, Any, int | None, int]] = {}
         self._memo: dict[int, Any] = {}
-        self._count = 0
-        self._repeats = 0
+        self._extents: Extents | None = None
 
     def of_mapping(self, values: Mapping[str, Any], depth: int = 1) -> dict[str, Any]:
-        """Of a dict, or of what has its methods."""
+        """Of a dict, or of what has its methods, at this level."""
         made = dict.__new__(self._dict)
-        before = self._count
+        before, outside, self.deepest = self.count, self.deepest, depth
         if type(values) in _DICTS and ATOMS.issuperset(map(type, values.values())):
             dict.update(made, values)
         else:
-            self._known[id(values)] = (values, made, None)
+            self._known[id(values)] = (values, made, None, 0)
             items = values.items()
             dict.update(made, {key: item if type(item) in ATOMS else self.of(item, depth) for key, item in items})
-        self._done(values, made, before, len(made))
+        self.count += len(made)
+        self._known[id(values)] = (values, made, self.count - before, self.deepest - depth + 1)
+        if outside > self.deepest:
+            self.deepest = outside
         return made
 
     def of(self, value: Any, depth: int = 0) -> Any:
@@ -155,7 +115,7 @@ class Copying:
             return value
         known = self._known.get(id(value))
         if known is not None:
-            return self._again(*known)
+            return self._met_again(depth, *known)
         if depth >= DEEPEST:
             raise BeyondError(TOO_DEEP)
 
@@ -165,30 +125,38 @@ class Copying:
 
     def _of_list(self, values: list[Any], depth: int) -> list[Any]:
         made = list.__new__(self._list)
-        before = self._count
+        before, outside, self.deepest = self.count, self.deepest, depth
         if ATOMS.issuperset(map(type, values)):
             list.extend(made, values)
         else:
-            self._known[id(values)] = (values, made, None)
+            self._known[id(values)] = (values, made, None, 0)
             list.extend(made, [item if type(item) in ATOMS else self.of(item, depth) for item in values])
-        self._done(values, made, before, len(made))
+        self.count += len(made)
+        self._known[id(values)] = (values, made, self.count - before, self.deepest - depth + 1)
+        if outside > self.deepest:
+            self.deepest = outside
         return made
 
     def _of_other(self, value: Any, depth: int) -> Any:
-        self._known[id(value)] = (value, None, None)
-        before = self._count
+        before, outside, self.deepest = self.count, self.deepest, depth
         kind = type(value)
+        self._known[id(value)] = (value, None, None, 0)
         if kind is tuple:
             made: Any = tuple([self.of(item, depth) for item in value])
-        elif kind is set or kind is ReadOnlySet:
-            made = set.__new__(self._set)
-            set.update(made, value)
+            self.count += len(value)
         else:
+            self._measure(value, depth)
             made = self._object(value)
-        self._done(value, made, before, len(value) if kind is tuple else 1)
+        self._known[id(value)] = (value, made, self.count - before, self.deepest - depth + 1)
+        if outside > self.deepest:
+            self.deepest = outside
         return made
 
     def _object(self, value: Any) -> Any:
+        if type(value) is set or type(value) is ReadOnlySet:
+            made = set.__new__(self._set)
+            set.update(made, value)
+            return made
         if not self._copies_objects or not is_data(value):
             return value
         try:
@@ -197,17 +165,18 @@ class Copying:
             self._memo = {}  # it may hold halves
             return value
 
-    def _done(self, value: Any, made: Any, before: int, own: int) -> None:
-        self._count += own
-        self._known[id(value)] = (value, made, self._count - before)
+    def _measure(self, value: Any, depth: int) -> None:
+        """How far down it reaches, and how much is in it; the bounds hold there too."""
+        extents = self._extents = self._extents or Extents()
+        before = extents.count
+        extents.deepest = depth
+        extents.of(value, depth - 1)
+        self.deepest = extents.deepest
+        self.count += max(extents.count - before, 1)
 
-    def _again(self, _value: Any, made: Any, count: int | None) -> Any:
-        if count is None:
-            if not self._takes_circles or made is None:
-                raise BeyondError(TOO_DEEP)
-            return made
-        self._count += count
-        self._repeats += count
-        if self._repeats > REPEATS_MOST:
-            raise BeyondError(_TOO_MANY)
+    def _met_again(self, depth: int, _value: Any, made: Any, count: int | None, height: int) -> Any:
+        if count is not None:
+            self.again(count, height, depth)
+        elif not self._takes_circles or made is None:
+            raise BeyondError(TOO_DEEP)
         return made

@@ -37,7 +37,8 @@ ToolApi: TypeAlias = Literal["openai", "anthropic"]
 """In which provider's shape native tools are written."""
 
 CallOutcome: TypeAlias = Literal["executed", "short_circuited", "failed", "skipped"]
-"""`executed`: the tool ran and a result came back. `short_circuited`: a middleware answered and the tool did not run.
+"""`executed`: the tool ran and a result came back. `short_circuited`: a middleware answered, here or in the list of a
+driver further in, and no run of the tool came back.
 `skipped`: an earlier call of the same message failed."""
 
 
@@ -49,8 +50,8 @@ class ToolCallRecord:
         call_id: the model's own id, or None where its protocol has none.
         tool_name: as asked for.
         arguments: as asked for; empty when they could not be read.
-        executed_name: what ran, after every middleware; None when nothing ran.
-        executed_arguments: what it ran with; None when nothing ran.
+        executed_name: what ran, after every middleware, as the driver that was asked calls it; None when nothing ran.
+        executed_arguments: what the tool ran with, in whatever driver inside it is; None when nothing ran.
         result: what came back, of any type.
         result_text: the same as the model sees it.
         error: why it failed, in words that hold no secret; None otherwise.

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from interpose.contracts.arguments import owned
-from interpose.contracts.calls import Above, Arguments, Call, LateJudge, Withheld
+from interpose.contracts.calls import Above, Arguments, Call, LateJudge, Run, Withheld
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import MisuseError, ToolNameError, UnknownToolError
 from interpose.contracts.naming import not_a_name
@@ -48,18 +48,19 @@ class Attempt:
 
     Attributes:
         call: the call as the list sees it.
-        executed: name and arguments of the last run of the tool, as it was given them; None while it did not run.
-        returned: whether a run of the tool came back.
+        run: what it has led to; of a driver that hands its calls on, in the driver that has the tool.
         tool_error: what the last run raised. Let go of it with `forget`: it holds the frames that hold this value.
     """
 
-    __slots__ = ("_known", "_offered", "call", "executed", "returned", "tool_error")
+    __slots__ = ("_hands_on", "_known", "_offered", "call", "run", "tool_error")
 
-    def __init__(self, call: Call, *, known: Iterable[str], offered: Iterable[str], late_rewrite: bool) -> None:
+    def __init__(
+        self, call: Call, *, known: Iterable[str], offered: Iterable[str], late_rewrite: bool, hands_on: bool = False
+    ) -> None:
         self.call = call
         self.call.late_rewrite = late_rewrite
-        self.executed: tuple[str, dict[str, Any]] | None = None
-        self.returned = False
+        self.run = call.run = call.run or Run()
+        self._hands_on = hands_on
         self.tool_error: BaseException | None = None
         self._known = frozenset(known)
         self._offered = frozenset(offered)
@@ -77,7 +78,8 @@ class Attempt:
             if (withheld := judge.judge(name, final)) is not None:
                 return withheld.answer
 
-        self.executed = (tool_name, final)
+        if not self._hands_on:
+            self.call.ran(tool_name, final)
         running = _RUNNING.set((self.call, tool_name, final))
         try:
             result = reach(tool_name, arguments, self.call)
@@ -99,7 +101,8 @@ class Attempt:
             if (withheld := await judge.judge_async(name, final)) is not None:
                 return withheld.answer
 
-        self.executed = (tool_name, final)
+        if not self._hands_on:
+            self.call.ran(tool_name, final)
         running = _RUNNING.set((self.call, tool_name, final))
         try:
             result = await reach(tool_name, arguments, self.call)
@@ -127,7 +130,8 @@ class Attempt:
                 "and awaits what it calls"
             )
             raise self.tool_error
-        self.returned = True
+        if not self._hands_on:
+            self.call.came_back()
 
     def _late_judges(self, tool_name: str, arguments: dict[str, Any]) -> list[tuple[LateJudge, str]]:
         """Who must judge once more what is about to run, outermost first, each with the name that it knows the tool by.

@@ -32,10 +32,11 @@ def invoke(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call: Ca
     if isinstance(driver, BaseDriver):
         inside = called_inside(tool_name, arguments) if call is None else call
         return driver.invoke_tool(tool_name, arguments, call=inside)
+    _running(call, tool_name, arguments)
     if isinstance(driver, SupportsToolMiddleware):
-        return driver.invoke_tool(tool_name, arguments)
+        return _returned(call, driver.invoke_tool(tool_name, arguments))
     demand_name(tool_name)
-    return driver.execute_tool(tool_name, owned(arguments, "the caller"))
+    return _returned(call, driver.execute_tool(tool_name, owned(arguments, "the caller")))
 
 
 async def invoke_async(driver: ToolDriver, tool_name: str, arguments: Arguments, *, call: Call | None = None) -> Any:
@@ -43,7 +44,20 @@ async def invoke_async(driver: ToolDriver, tool_name: str, arguments: Arguments,
     if isinstance(driver, BaseDriver):
         inside = called_inside(tool_name, arguments) if call is None else call
         return await driver.invoke_tool_async(tool_name, arguments, call=inside)
+    _running(call, tool_name, arguments)
     if isinstance(driver, SupportsToolMiddleware):
-        return await driver.invoke_tool_async(tool_name, arguments)
+        return _returned(call, await driver.invoke_tool_async(tool_name, arguments))
     demand_name(tool_name)
-    return await driver.execute_tool_async(tool_name, owned(arguments, "the caller"))
+    return _returned(call, await driver.execute_tool_async(tool_name, owned(arguments, "the caller")))
+
+
+def _running(call: Call | None, tool_name: str, arguments: Arguments) -> None:
+    """A driver of a foreign kind does not say what it runs: it counts as what it was given."""
+    if call is not None:
+        call.ran(tool_name, owned(arguments, "the caller"))
+
+
+def _returned(call: Call | None, result: Any) -> Any:
+    if call is not None:
+        call.came_back()
+    return result

@@ -6,7 +6,7 @@ the tools do.
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from interpose.chain.chain import Chain, Serves
 from interpose.contracts.drivers import (
@@ -57,6 +57,9 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
         super().__init_subclass__(**kwargs)
         if isinstance(getattr(cls, "meta", None), DriverMeta):
             cls.meta = DriverMeta.of(cls)
+
+    _hands_on: ClassVar[bool] = False
+    """Whether `_reach` hands the call down to another driver, which then says what ran."""
 
     def __init__(
         self,
@@ -222,6 +225,7 @@ class BaseDriver(Driver, ToolDriver, SupportsToolMiddleware, SupportsNativeTools
             known=(tool.name for tool in tools),
             offered=(tool.name for tool in offered),
             late_rewrite=self._late_rewrite,
+            hands_on=self._hands_on,
         )
 
     def _run(self, attempt: Attempt, tool_name: str, arguments: Arguments) -> Any:

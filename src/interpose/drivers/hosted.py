@@ -43,6 +43,8 @@ class HostedDriver(BaseDriver):
     A subclass gives `meta` and builds the tools. Raises TypeError for an option that no driver takes.
     """
 
+    _hands_on = True
+
     def __init__(self, tools: ToolDriver, options: DriverOptions) -> None:
         super().__init__(**options)
         self._tools = tools

@@ -50,6 +50,7 @@ class Orchestrator(BaseDriver, SupportsHealthcheck):
     """
 
     meta = DriverMeta("interpose.orchestrator", "Orchestrator", "1")
+    _hands_on = True
 
     def __init__(
         self,

@@ -83,8 +83,8 @@ def steps(reading: Reading, wording: Wording) -> Steps:
 def succeeded(call: ProposedCall, attempt: Attempt, result: Any, duration_ms: float) -> Answered:
     """The answer for a call that came back with `result`, from the tool or from a middleware."""
     text = told(result)
-    name, arguments = attempt.executed or (None, None)
-    outcome: CallOutcome = "executed" if attempt.returned else "short_circuited"
+    name, arguments = attempt.run.executed or (None, None)
+    outcome: CallOutcome = "executed" if attempt.run.returned else "short_circuited"
     record = ToolCallRecord(
         call.call_id, call.tool_name, call.arguments, outcome, name, arguments, result, text, duration_ms=duration_ms
     )
@@ -104,7 +104,7 @@ def failed(
     text = error_text(error)
     who = layer or _failing(call, attempt, by_misuse=isinstance(error, MisuseError) and not from_tool)
     detail = "\n".join([f"{who} failed: {text}", *notes_of(error)])
-    name, arguments = (attempt and attempt.executed) or (None, None)
+    name, arguments = (attempt and attempt.run.executed) or (None, None)
     record = ToolCallRecord(
         call.call_id,
         call.tool_name,

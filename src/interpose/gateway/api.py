@@ -20,6 +20,10 @@ HELD_BYTES_MAX = 256 * 1024 * 1024
 """A reply that holds more than this of proposed calls is broken off."""
 
 CUT_SHORT = "the reply ended before the call was complete"
+CUT_SHORT_TOLD = f"interpose: {CUT_SHORT}"
+"""As the client is told it."""
+
+UNENDED_TOLD = "interpose: the reply ended before it was complete"
 BEHIND_ARRAY = "something stands behind the end of its array"
 
 
@@ -68,7 +72,7 @@ class RoundOver:
         refused: the calls that were refused, in order.
         released: how many calls the agent is going to run.
         stop_reason: the API's word for why the model stopped, or None.
-        seems_natural: what `is_natural` says as far as was noticed while it passed.
+        hindrance: why the model's history cannot go on from here as far as was noticed while it passed, "" for nothing.
         ends: looks through `raw` for ends of it that were not noticed; False where there are any.
         parts: `raw` once more, with the texts that were read while they passed in the place of their bytes; none where
             nothing was.
@@ -78,7 +82,7 @@ class RoundOver:
     refused: tuple[RefusedCall, ...]
     released: int
     stop_reason: str | None
-    seems_natural: bool
+    hindrance: str
     ends: Callable[[bytes], bool] | None = None
     parts: tuple[bytes | str, ...] = ()
 
@@ -87,7 +91,14 @@ class RoundOver:
         """Whether the model stopped by itself, behind its last refused call where there is one, so that its history
         can go on from here. Takes time; most never ask.
         """
-        return self.seems_natural and (self.ends is None or self.ends(self.raw))
+        return not self.why_not
+
+    @property
+    def why_not(self) -> str:
+        """What keeps the model's history from going on from here, "" for nothing. Takes time; most never ask."""
+        if self.hindrance or self.ends is None or self.ends(self.raw):
+            return self.hindrance
+        return "it was finished more than once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +409,7 @@ class Codec:
         whole: a reader for one reply that is not streamed: the client's body leaves when it has finished.
         stream: a reader for one streamed reply.
         collected: the whole reply that a stream's bytes add up to; None when that cannot be told for sure.
+        shown: the same for a handler, who need not have it exactly: what nobody knows to join is there as it came last.
         spoken: what a streamed reply tells the person.
         as_stream: a whole reply as the API streams it.
         said: a whole reply in which the model, of this name, says a text and is done.
@@ -412,6 +424,7 @@ class Codec:
     whole: Callable[[], ReplyStream]
     stream: Callable[[], ReplyStream]
     collected: Callable[[bytes], JsonObject | None]
+    shown: Callable[[bytes], JsonObject | None]
     spoken: Spoken
     as_stream: Callable[[JsonObject], bytes]
     said: Callable[[str, str | None], JsonObject]
@@ -426,6 +439,22 @@ def answered(answer: Answer) -> Verdict:
     if not isinstance(answer, Verdict):
         raise MisuseError("a proposed call must be answered with a verdict: use generator.send(verdict)")
     return answer
+
+
+def hindrance(reason: Json, *, is_natural: bool, is_last: bool, is_lost: bool = False, is_several: bool = False) -> str:
+    """Why a history cannot go on behind a reply, "" for nothing.
+
+    `is_natural` says whether `reason` is one for which models stop by themselves, `is_last` whether nothing stands
+    behind the last refused call, `is_lost` whether another call was left out, `is_several` whether there are several
+    replies.
+    """
+    if not is_natural:
+        return f"it did not stop by itself ({reason or 'no reason given'})"
+    if is_several:
+        return "it gave several replies at once"
+    if is_lost:
+        return "a call of it was left out"
+    return "" if is_last else "it said more behind the call"
 
 
 def steps_of(fed: bytes | Steps) -> Steps:

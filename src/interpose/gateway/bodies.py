@@ -5,7 +5,7 @@ Does not know: any API's shape.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Unreadable
 from interpose.gateway.documents import document_text
-from interpose.kernel.canonical import canonical_hash, canonical_json, hash_of
+from interpose.kernel.canonical import canonical_json, hash_of, lenient_hash
 from interpose.wire.jsonbytes import read_json, tidied
 from interpose.wire.repeats import repeated_key
 
@@ -76,15 +76,36 @@ def refuse_repeats(data: bytes | None, *, arguments: str = "") -> None:
         raise Unreadable(f"it can be read in two ways: it has the key {key!r} twice")
 
 
+def read_event(data: bytes | None, out: list[bytes], call: re.Pattern[bytes]) -> Generator[bytes, None, JsonObject]:
+    """The object that the data of a streamed event says; empty when it is none.
+
+    Raises Unreadable, when what stood before it in `out` has left, where it can be read in two ways, or is no
+    object and has a mark of a `call`: another reader may find one in it.
+    """
+    try:
+        refuse_repeats(data)
+        value = object_of(data)
+        if not value:
+            refuse_hidden(data, call)
+    except Unreadable:
+        yield from _left(out)
+        raise
+    return value
+
+
 def read_in_one_way(data: bytes | None, out: list[bytes], *, arguments: str = "") -> Iterator[bytes]:
     """Refuses the repeats of a streamed event, when what stood before it in `out` has left."""
     try:
         refuse_repeats(data, arguments=arguments)
     except Unreadable:
-        if out:
-            yield b"".join(out)
-            out.clear()
+        yield from _left(out)
         raise
+
+
+def refuse_hidden(data: bytes | None, call: re.Pattern[bytes]) -> None:
+    """Raises Unreadable where what is no JSON object has a mark of a `call`."""
+    if data is not None and call.search(data) is not None:
+        raise Unreadable("an event in which a call may stand is not a JSON object")
 
 
 def open_object(raw: msgspec.Raw, name: str = _SOMEWHERE) -> RawObject:
@@ -202,7 +223,7 @@ def content_digest(content: Json) -> str:
     """
     if isinstance(content, str):
         return hash_of(f'[{{"text":{canonical_json(content)},"type":"text"}}]')
-    return canonical_hash(_comparable(content))
+    return lenient_hash(_comparable(content))
 
 
 def content_text(content: Json) -> str:
@@ -213,6 +234,12 @@ def content_text(content: Json) -> str:
         return ""
     texts = [item.get("text") if _is_text(item) else document_text(item) for item in content]
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _left(out: list[bytes]) -> Iterator[bytes]:
+    if out:
+        yield b"".join(out)
+        out.clear()
 
 
 def _members(body: bytes) -> RawObject:

@@ -10,7 +10,17 @@ from interpose.catalog.reading import canonical_name
 from interpose.contracts.effects import MetadataValue
 from interpose.contracts.journal import Record, Step
 from interpose.contracts.ports import Clock, Journal, Policy
-from interpose.contracts.stages import Compaction, Context, LlmPoint, Point, ToolCall, ToolResult, TurnEnd, TurnStart
+from interpose.contracts.stages import (
+    Compaction,
+    Context,
+    LlmPoint,
+    Point,
+    Stage,
+    ToolCall,
+    ToolResult,
+    TurnEnd,
+    TurnStart,
+)
 from interpose.contracts.verdict import Refusal, ToolChoice, Verdict
 from interpose.contracts.wording import framed, lines_in_front, withheld_text
 from interpose.gateway.api import Dropped, NewResult, NewTurn, ProposedCall, RequestView, ResultEdit, TurnEdit
@@ -151,6 +161,12 @@ class Judging:
             handler=refusal.handler,
             reason=f"an event that ends the reply can be changed, not dropped: {refusal.reason}",
         )
+
+    def unreadable(self, stage: Stage, refusal: Refusal) -> Verdict:
+        """Refuses what nobody could be shown, and journals why."""
+        action = random_id("a")
+        self._record("failed", action, stage=stage, outcome="refused", handler=refusal.handler, reason=refusal.reason)
+        return Verdict(action=action, stage=stage, outcome="refused", refusal=refusal)
 
     def dropped(self, dropped: Dropped) -> None:
         """Journals that a held call never reaches the client."""

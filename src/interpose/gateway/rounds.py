@@ -148,9 +148,8 @@ class Rounds:
     def _why_not(self, step: RoundOver) -> _Stopped | None:
         if self._left <= 0:
             return _Stopped(f"it was asked {ROUNDS_MAX} times within this reply")
-        if not step.is_natural:
-            end = step.stop_reason or "no reason given"
-            return _Stopped(f"it did not stop by itself ({end}), or said more behind the call")
+        if why_not := step.why_not:
+            return _Stopped(why_not)
         if any(refused.entry is None for refused in step.refused):
             return _Stopped("its history cannot hold a call that cannot be read")
         return None

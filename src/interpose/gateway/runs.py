@@ -4,7 +4,7 @@ Knows: bytes that repeat, JSON strings. Does not know: any API.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import groupby, islice
 from typing import Final, NamedTuple, TypeAlias
 
@@ -24,6 +24,7 @@ RUN_BYTES_MIN: Final = 4_096
 
 _EVENT_END = b"\n\n"
 _INNER = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*')
+_KEY_LETTER = re.compile(rb"\\u00[4-7]")
 _TEXTS = msgspec.json.Decoder(list[str])
 
 
@@ -33,10 +34,17 @@ class Text(NamedTuple):
     Attributes:
         pattern: finds one: group 1 is what it is called, and group 2 its JSON string.
         name: what it is called where it is for the person.
+        place: finds one that is for the person where it belongs: its only group is its JSON value, empty where it is
+            none that can be read so.
+        key: what stands once in each that is for the person; one that `place` does not find is somewhere else.
+        hides: whether these bytes may tell the person something that `place` does not find.
     """
 
     pattern: re.Pattern[bytes]
     name: bytes
+    place: re.Pattern[bytes]
+    key: bytes
+    hides: Callable[[bytes], bool]
 
 
 class Alike(NamedTuple):
@@ -96,53 +104,53 @@ def learned(block: bytes, text: Text) -> Run | None:
     tail, end, head = seam.partition(_EVENT_END)
     if not end or _EVENT_END in head or b"\r" in seam or b"\\" in seam or one[1] != after[1]:
         return None
-    return Run(head, tail + end, opening, is_told=after[1] == text.name)
+    sample = head + tail + end
+    is_told = after[1] == text.name
+    is_plain = sample.count(text.key) == len(text.place.findall(sample)) == is_told and not text.hides(sample)
+    return Run(head, tail + end, opening, is_told=is_told) if is_plain else None
 
 
-class Told(NamedTuple):
-    """What a stream tells.
+def hides_letter(raw: bytes) -> bool:
+    """Whether a letter of a key may be written as an escape; signs and umlauts, which some servers escape, are none."""
+    return raw.find(b"\\u00") >= 0 and _KEY_LETTER.search(raw) is not None
 
-    Attributes:
-        texts: the values that were found, in order; None where one of them cannot be read.
-        rest: the bytes that are left of it without the runs.
+
+def told(parts: Iterable[Part], text: Text) -> list[str] | None:
+    """The texts of a stream for the person, those that were read while they passed and those in its bytes, in order.
+
+    None where a quick look may miss one, or take something else for one.
     """
-
-    texts: list[Json] | None
-    rest: bytes
-
-
-def told(parts: Iterable[Part], text: re.Pattern[bytes], runs: Text) -> Told:
-    """The texts of a stream: what `text` finds in its bytes, whose group 1 is a JSON value, and what was read of it.
-
-    `runs` is how texts are written that are not looked at one by one.
-    """
-    texts: list[Json] = []
+    texts: list[str] = []
     rest: list[bytes] = []
     for kind, some in groupby(parts, type):
         if kind is str:
-            texts += some
+            texts += [part for part in some if isinstance(part, str)]
             continue
         raw = b"".join(part for part in some if isinstance(part, bytes))
-        run = learned(raw, runs) if len(raw) >= RUN_BYTES_MIN else None
+        run = learned(raw, text) if len(raw) >= RUN_BYTES_MIN else None
         alike = run.within(raw) if run is not None and run.is_told else None
-        before = raw if alike is None else raw[: alike.start]
-        behind = b"" if alike is None else raw[alike.end :]
-        rest += [before, behind]
-        found, found_behind = _values(text.findall(before)), _values(text.findall(behind))
-        if found is None or found_behind is None:
-            return Told(None, b"".join(rest))
-        texts += [*found, alike.text if alike is not None else "", *found_behind]
-    return Told(texts, b"".join(rest))
+        pieces = (raw,) if alike is None else (raw[: alike.start], alike.text, raw[alike.end :])
+        for piece in pieces:
+            if isinstance(piece, str):
+                texts.append(piece)
+                continue
+            rest.append(piece)
+            written = text.place.findall(piece)
+            values = _values(written) if len(written) == piece.count(text.key) else None
+            if values is None:
+                return None
+            texts += values
+    return None if text.hides(b"".join(rest)) else texts
 
 
-def _values(written: list[bytes]) -> list[Json] | None:
-    if b"" in written:
-        return None
+def _values(written: list[bytes]) -> list[str] | None:
+    if not written or b"" in written:
+        return None if written else []
     try:
         values: Json = read_json(b"[" + b",".join(written) + b"]")
     except ValueError:
         return None
-    return values if isinstance(values, list) else None
+    return [value for value in values if isinstance(value, str)]
 
 
 def _together(texts: list[bytes]) -> str | None:

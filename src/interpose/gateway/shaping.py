@@ -104,7 +104,7 @@ class Shaping:
             transcript.add(chunk)
         raw = transcript.taken()
         is_array = self.codec.streams_arrays and raw.lstrip().startswith(b"[")
-        body = self.codec.collected(_as_events(raw) if is_array else raw)
+        body = self.codec.shown(_as_events(raw) if is_array else raw)
         verdict = await self._whole_verdict(body, status, streamed=True)
         told = self._told(verdict)
         if told is None:
@@ -122,7 +122,7 @@ class Shaping:
             transcript.add(chunk)
         raw = transcript.taken()
         is_array = self.codec.streams_arrays and raw.lstrip().startswith(b"[")
-        body = self.codec.collected(_as_events(raw) if is_array else raw)
+        body = self.codec.shown(_as_events(raw) if is_array else raw)
         if body is not None:
             await self._whole_verdict(body, status, streamed=True)
 
@@ -140,13 +140,9 @@ class Shaping:
     async def _whole_verdict(self, body: JsonObject | None, status: int, *, streamed: bool) -> Verdict:
         """The verdict on a whole reply. What cannot be read is refused, where a handler has the right to."""
         if body is None:
-            may_refuse = self.judging.policy.changes("llm.response")
-            return Verdict(
-                action="",
-                stage="llm.response",
-                outcome="refused" if may_refuse else "allowed",
-                refusal=_UNREADABLE if may_refuse else None,
-            )
+            if self.judging.policy.changes("llm.response"):
+                return self.judging.unreadable("llm.response", _UNREADABLE)
+            return Verdict(action="", stage="llm.response", outcome="allowed")
         return await self.judging.traffic(
             LlmResponse(self.judging.context, self.codec.api, status, body, streamed=streamed)
         )

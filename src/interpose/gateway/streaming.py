@@ -9,7 +9,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator
 from typing import Final, TypeAlias
 
-from interpose.gateway.api import CUT_SHORT, Answer, ApiName, Onward, RoundOver, Step, Steps
+from interpose.gateway.api import (
+    CUT_SHORT,
+    CUT_SHORT_TOLD,
+    Answer,
+    ApiName,
+    Dropped,
+    Onward,
+    RoundOver,
+    Step,
+    Steps,
+    Unreadable,
+)
 from interpose.gateway.runs import RUN_BYTES_MIN, Alike, Part, Run, Text, learned
 from interpose.gateway.shapes import are_own, begins_own
 from interpose.gateway.transcript import TRANSCRIPT_BYTES_MAX, Transcript
@@ -189,13 +200,18 @@ class EventStream(ABC):
         Of any other nobody can read what it says: it leaves only where no call can be meant. Gives what the stream
         broke off for: `fault`, or a cut in an event that may tell of a call.
         """
+        self._is_between = False
         events, rest = self._reader.finish()
         last = self._completed(rest) if rest and fault is None else None
         if fault is None and not self._is_known:
             self._recognise(b"", events if last is None else [*events, last])
         for event in events:
             self._transcript.add(event.raw)
-            yield from self._take(event, out)
+            try:
+                yield from self._take(event, out)
+            except Unreadable:
+                if fault is None:
+                    raise  # else the client is told of the fault
         if last is None:
             return fault
 
@@ -206,7 +222,8 @@ class EventStream(ABC):
         if self._is_holding():
             return None  # the end of the stream says what became of the call
         if _CALL_WORD.search(rest) is not None:
-            return CUT_SHORT
+            yield Dropped("", "unknown", CUT_SHORT)
+            return CUT_SHORT_TOLD
         if self._passes_cut(rest):
             out.append(last.raw)
         return None

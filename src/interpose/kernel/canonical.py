@@ -11,6 +11,7 @@ _PIECE_BYTES = 2_047
 _LONG_BYTES = 64 * 1024
 """From here on it is worth it."""
 
+_LENIENT = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -25,6 +26,11 @@ def canonical_json(value: Json) -> str:
 def canonical_hash(value: Json) -> str:
     """SHA-256 in hex over the canonical form; raises as `canonical_json` does."""
     return hash_of(canonical_json(value))
+
+
+def lenient_hash(value: Json) -> str:
+    """As `canonical_hash`, also of NaN and infinity, which peers send and lenient readers read."""
+    return hash_of(_LENIENT.encode(value))
 
 
 def hash_of(text: str) -> str:

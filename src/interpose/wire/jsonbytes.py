@@ -4,6 +4,8 @@ Knows: how lenient common parsers are. Does not know: what the values mean.
 """
 
 import json
+import math
+from collections.abc import Iterator
 
 import msgspec
 
@@ -13,7 +15,8 @@ from interpose.contracts.json import Json
 def read_json(data: bytes) -> Json:
     """The value, read as leniently as common clients read it (NaN, half surrogate pairs, repeated keys: the last).
 
-    Bytes that are not UTF-8 become the replacement character, as clients in JavaScript read them.
+    Bytes that are not UTF-8 become the replacement character, as clients in JavaScript read them, and so do integers
+    of more digits than Python reads become what a double makes of them: infinity.
     Raises ValueError when it is not JSON, or nested so deep that it cannot be read.
     """
     try:
@@ -23,9 +26,17 @@ def read_json(data: bytes) -> Json:
     except RecursionError:
         raise ValueError("nested too deep to be read") from None
     try:
-        return json.loads(data.decode("utf-8", "replace"))
+        return json.loads(data.decode("utf-8", "replace"), parse_int=integer_of)
     except RecursionError:
         raise ValueError("nested too deep to be read") from None
+
+
+def integer_of(text: str) -> int | float:
+    """The value of an integer as JSON writes it; a double's where it has more digits than Python reads."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def write_json(value: Json) -> bytes:
@@ -36,11 +47,16 @@ def write_json(value: Json) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
+def write_as_read(value: Json) -> bytes:
+    """As `write_json`, with what JSON has no words for, NaN and infinity, as a number that no double can hold."""
+    return write_json(_told_unfit(value))
+
+
 def tidied(data: bytes) -> bytes:
     """The same JSON, such that a strict reader takes it; the very bytes when it does already.
 
     Half a surrogate pair becomes a question mark: no provider takes one, and agents that cut texts send them. Raises
-    ValueError when it is not JSON.
+    ValueError when it is not JSON, or has a number that JSON has no words for.
     """
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
@@ -50,6 +66,37 @@ def tidied(data: bytes) -> bytes:
         raise ValueError("nested too deep to be read") from None
     else:
         return data
-    return json.dumps(read_json(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
-        "utf-8", "replace"
-    )
+    value = read_json(data)
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        place = next(_unfit_numbers(value, ""), "")
+        raise ValueError(f"the number {place}is NaN, infinite or beyond a double, which JSON cannot say") from None
+    except RecursionError:
+        raise ValueError("nested too deep to be read") from None
+    return text.encode("utf-8", "replace")
+
+
+def _told_unfit(value: Json) -> Json:
+    match value:
+        case dict():
+            return {key: _told_unfit(inner) for key, inner in value.items()}
+        case list():
+            return [_told_unfit(inner) for inner in value]
+        case float() if not math.isfinite(value):
+            return msgspec.Raw(b"-1e999" if value < 0 else b"1e999")
+        case _:
+            return value
+
+
+def _unfit_numbers(value: Json, path: str) -> Iterator[str]:
+    """Where the numbers stand that no JSON can say."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                yield from _unfit_numbers(inner, f"{path}.{key}" if path else key)
+        case list():
+            for place, inner in enumerate(value):
+                yield from _unfit_numbers(inner, f"{path}[{place}]")
+        case float() if not math.isfinite(value):
+            yield f"at {path} " if path else ""

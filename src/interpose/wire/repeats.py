@@ -8,6 +8,7 @@ import json
 import msgspec
 
 from interpose.contracts.json import Json
+from interpose.wire.jsonbytes import integer_of
 
 
 def repeated_key(data: bytes, *, arguments: str = "") -> str | None:
@@ -26,8 +27,9 @@ def repeated_key(data: bytes, *, arguments: str = "") -> str | None:
         inner = (_within(value) for key, value in pairs if key != arguments)
         return next((repeat for repeat in inner if repeat is not None), found)
 
+    text = data.decode("utf-8", "replace")
     try:
-        repeat = _within(json.loads(data.decode("utf-8", "replace"), object_pairs_hook=seen))
+        repeat = _within(json.loads(text, object_pairs_hook=seen, parse_int=integer_of))
     except RecursionError:
         raise ValueError("nested too deep to be read") from None
     except ValueError:

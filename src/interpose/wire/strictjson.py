@@ -13,6 +13,9 @@ from interpose.contracts.json import Json
 DEPTH_MAX = 200
 """Arguments nested deeper are not read."""
 
+_LONG_DIGITS = 309
+"""An integer of fewer digits is within a double's range."""
+
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -49,6 +52,16 @@ def read_arguments(text: str | bytes) -> tuple[dict[str, Any] | None, str | None
     return _checked(value, words)
 
 
+def read_object(value: Json) -> tuple[dict[str, Any] | None, str | None]:
+    """As `read_arguments`, of arguments that were read already, as leniently as it may be."""
+    try:
+        return read_arguments(json.dumps(value, allow_nan=False))
+    except RecursionError:
+        return None, f"the arguments are nested more than {DEPTH_MAX} levels"
+    except ValueError:
+        return None, "the arguments contain NaN, or a number that no double can hold"
+
+
 def join_pieces(pieces: list[str]) -> str:
     """The pieces as one text; a surrogate pair that was cut in two is one character again."""
     text = "".join(pieces)
@@ -61,7 +74,11 @@ def join_pieces(pieces: list[str]) -> str:
 
 def _load(words: str) -> Json:
     return json.loads(
-        words, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant, parse_float=_finite_float
+        words,
+        object_pairs_hook=_without_repeats,
+        parse_constant=_refuse_constant,
+        parse_float=_finite_float,
+        parse_int=_held_integer,
     )
 
 
@@ -97,6 +114,12 @@ def _finite_float(text: str) -> float:
     if math.isinf(number):
         raise _AmbiguousError(f"the arguments contain the number {text[:40]}, which no double can hold")
     return number
+
+
+def _held_integer(text: str) -> int:
+    if len(text) >= _LONG_DIGITS:
+        _finite_float(text)
+    return int(text)
 
 
 def _kind(value: Json) -> str:

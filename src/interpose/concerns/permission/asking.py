@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from interpose.concerns.permission.contract import ConsentHandler
 from interpose.contracts.errors import ConfigError
-from interpose.contracts.stopping import stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +23,13 @@ class Question:
     handler: ConsentHandler
     tool_name: str
     arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stopped:
+    """A handler raised a StopIteration; a loop's future does not take one, and would never be done."""
+
+    error: StopIteration
 
 
 def asked(question: Question) -> Any:
@@ -43,7 +49,10 @@ async def asked_async(question: Question) -> Any:
     if _is_async(question.handler):
         return await cast("Awaitable[bool]", question.handler(question.tool_name, question.arguments))
 
-    return await asyncio.wrap_future(_in_thread(question))
+    answer = await asyncio.wrap_future(_in_thread(question))
+    if isinstance(answer, _Stopped):
+        raise answer.error
+    return answer
 
 
 def handler_name(handler: object) -> str:
@@ -61,10 +70,7 @@ def _in_thread(question: Question) -> Future[Any]:
         try:
             answer.set_result(context.run(question.handler, question.tool_name, question.arguments))
         except StopIteration as error:
-            # A loop's future does not take a StopIteration, and would never be done.
-            replaced = stopped(handler_name(question.handler), error)
-            replaced.__cause__ = error
-            answer.set_exception(replaced)
+            answer.set_result(_Stopped(error))
         except BaseException as error:  # noqa: BLE001 - handed over whole to whoever awaits, who denies
             answer.set_exception(error)
 

@@ -17,10 +17,10 @@ from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import ToolError
 from interpose.contracts.faults import error_words
 from interpose.contracts.ports import Policy
-from interpose.contracts.results import result_text
+from interpose.contracts.results import result_text, shown
 from interpose.contracts.settings import a_flag, a_function, name_of, of_kind
 from interpose.contracts.settings import refused as configured
-from interpose.contracts.stages import Annotation, Context, ToolCall, ToolResult
+from interpose.contracts.stages import Annotation, Context, Stage, ToolCall, ToolResult
 from interpose.contracts.stopping import stop_of
 from interpose.contracts.tools import Arguments, Call, CallNext, CallNextAsync, ToolMiddleware, Withheld
 from interpose.contracts.verdict import Outcome, Refusal, Verdict
@@ -29,7 +29,7 @@ from interpose.contracts.wording import annotated, refusal_text, withheld_text
 _log = logging.getLogger(__name__)
 
 _ASKED = ("judge", "judge_async")
-
+_SEVERITIES = ("info", "warn")
 
 _Steps: TypeAlias = Generator[ToolCall | ToolResult | Act, Any, Any]
 """Yields what is to be judged or run, receives the verdict or the result, returns what the caller gets."""
@@ -53,7 +53,7 @@ class PolicyMiddleware(ToolMiddleware):
 
     `context` is who acts and where, or a function that says so for each call. `judge_results` off leaves results
     alone. `refused` makes what stands in the place of a refused call or result, instead of the sentence; what it
-    raises reaches the caller. A result that nobody can look through (`contracts.copying.beyond`) is withheld. A call
+    raises reaches the caller. A result that nobody can read, see `contracts.results.shown`, is withheld. A call
     that a middleware further in changes is judged once more when its driver asks, and refused where that verdict
     refuses or would change it again. One instance may serve many drivers and threads at once.
     Raises ConfigError naming the setting for what none can be.
@@ -144,9 +144,9 @@ class PolicyMiddleware(ToolMiddleware):
         if not self._judge_results:
             return _with_annotations(result, (*verdict.annotations, *late.annotations))
 
-        returned = came_back(result_text(result), is_error=False)
-        unreadable = beyond(result)
-        back = _unread(returned, unreadable) if unreadable is not None else (yield from self._judged(returned))
+        told = shown(result)
+        returned = came_back(told.text, is_error=False)
+        back = _unread(returned, told.problem) if told.problem is not None else (yield from self._judged(returned))
         if back.refusal is not None:
             return self._refused(returned, back)
         if back.text is not None:
@@ -174,7 +174,7 @@ class PolicyMiddleware(ToolMiddleware):
 
         if not isinstance(answer, Verdict):
             return self._broken(point, f"it answered with {type(answer).__name__}, not a verdict")
-        if (problem := _ill_formed(answer)) is not None:
+        if (problem := _ill_formed(answer, point.stage)) is not None:
             return self._broken(point, f"its verdict has {problem}")
         if (answer.outcome == "refused") != (answer.refusal is not None):
             return self._broken(point, f"its verdict is {answer.outcome} with refusal {answer.refusal!r}")
@@ -216,23 +216,45 @@ class _LateJudge:
         return replace(self.ran, tool_name=tool_name, arguments=arguments, leaf=leaf)
 
 
-def _ill_formed(answer: Verdict) -> str | None:
-    """What of a verdict is of no kind that it could be, in words; None for nothing."""
+def _ill_formed(answer: Verdict, stage: Stage) -> str | None:
+    """What of a verdict about this stage is of no kind that it could be, in words; None for nothing."""
     given: Any = answer
+    if given.stage != stage:
+        return f"the stage {given.stage!r:.80}, not {stage!r}"
     if not isinstance(given.outcome, str) or given.outcome not in get_args(Outcome):
         return f"the outcome {given.outcome!r:.80}"
-    if given.refusal is not None and not isinstance(given.refusal, Refusal):
+    if given.refusal is not None and not _is_refusal(given.refusal):
         return f"the refusal {given.refusal!r:.80}"
-    if not isinstance(given.annotations, tuple) or not all(isinstance(each, Annotation) for each in given.annotations):
+    if not isinstance(given.annotations, tuple) or not all(map(_is_annotation, given.annotations)):
         return f"the annotations {given.annotations!r:.80}"
     if given.text is not None and not isinstance(given.text, str):
         return f"a text of type {type(given.text).__name__}"
-    if given.arguments is None:
-        return None
-    if not isinstance(given.arguments, Mapping):
-        return f"arguments of type {type(given.arguments).__name__}"
-    problem = beyond(given.arguments)
-    return None if problem is None else f"arguments that cannot run: {problem}"
+    return None if given.arguments is None else _unfit(given.arguments)
+
+
+def _is_refusal(value: Any) -> bool:
+    return isinstance(value, Refusal) and isinstance(value.handler, str) and isinstance(value.reason, str)
+
+
+def _is_annotation(value: Any) -> bool:
+    return (
+        isinstance(value, Annotation)
+        and isinstance(value.handler, str)
+        and value.severity in _SEVERITIES
+        and isinstance(value.message, str)
+        and isinstance(value.in_front, bool)
+    )
+
+
+def _unfit(arguments: Any) -> str | None:
+    """What keeps patched arguments from running, in words; None for nothing."""
+    if not isinstance(arguments, Mapping):
+        return f"arguments of type {type(arguments).__name__}"
+    problem = beyond(arguments)
+    if problem is not None:
+        return f"arguments that cannot run: {problem}"
+    unnamed = [name for name in arguments if not isinstance(name, str)]
+    return f"an argument whose name is {unnamed[0]!r:.80}, not a text" if unnamed else None
 
 
 def _leaf(call: Call, tool_name: str) -> str | None:
@@ -241,7 +263,7 @@ def _leaf(call: Call, tool_name: str) -> str | None:
 
 
 def _unread(returned: ToolResult, problem: str) -> Verdict:
-    """A result that nobody can look through is withheld: fails closed."""
+    """A result that nobody can read is withheld: fails closed."""
     refusal = Refusal(PolicyMiddleware.__name__, f"its result cannot be judged, since {problem}")
     return Verdict("", returned.stage, "refused", refusal, annotations=returned.annotations)
 

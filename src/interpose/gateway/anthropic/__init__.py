@@ -15,6 +15,7 @@ ANTHROPIC = Codec(
     whole=AnthropicReply,
     stream=AnthropicStream,
     collected=message.collected,
+    shown=message.shown,
     spoken=message.spoken,
     as_stream=message.as_stream,
     said=message.said,

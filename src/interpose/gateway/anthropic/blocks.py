@@ -7,7 +7,7 @@ Source: https://docs.anthropic.com/en/api/messages.
 from interpose.contracts.json import Json
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.proposed import unknown_call, with_name
-from interpose.wire.strictjson import read_arguments
+from interpose.wire.strictjson import read_arguments, read_object
 
 CALL = "tool_use"
 """The type of a call that the client runs."""
@@ -40,14 +40,14 @@ def is_call(block: Json) -> bool:
     return not isinstance(kind, str) or (kind not in _PASSING and not kind.endswith(_RESULT))
 
 
-def read_call(block: Json, given: str | bytes) -> ProposedCall:
-    """The call that one complete block proposes; `given` is its input, as it came."""
+def read_call(block: Json, given: str | bytes | None) -> ProposedCall:
+    """The call that one complete block proposes; `given` is its input, as it came; None where the block has it."""
     if not isinstance(block, dict):
         return unknown_call("", None, "a content block that is no object")
     call_id, name, kind = text_in(block, "id"), text_in(block, "name"), block.get("type")
     if kind != CALL:
         return unknown_call(call_id, kind, f"a content block of the type {kind!r}, which interpose cannot read")
-    arguments, problem = read_arguments(given)
+    arguments, problem = read_object(block.get("input")) if given is None else read_arguments(given)
     return with_name(ProposedCall(call_id, name, arguments or {}, problem), CALL)
 
 

@@ -62,7 +62,7 @@ class Held:
         """What is to be judged."""
         text = join_pieces(self.pieces)
         at_start = self.block.get("input") if isinstance(self.block, dict) else None
-        call = read_call(self.block, write_json(at_start) if at_start else text)
+        call = read_call(self.block, None if at_start else text)
         if text_in(self.block, "type") != CALL:
             return call
         if self.is_odd:

@@ -5,47 +5,80 @@ Source: https://docs.anthropic.com/en/api/messages-streaming.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from interpose.contracts.json import JsonObject
+from interpose.contracts.json import Json, JsonObject
+from interpose.gateway.anthropic.blocks import is_call
 from interpose.gateway.bodies import object_of
-from interpose.gateway.runs import STRING, Part, Text, told
+from interpose.gateway.runs import STRING, Part, Text, hides_letter, told
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, split
 from interpose.wire.strictjson import join_pieces, read_arguments
 
-TEXT = Text(re.compile(rb'_delta"\s*,\s*"(text|thinking)"\s*:\s*(' + STRING + rb")"), name=b"text")
-"""How texts are written that follow each other."""
+_EMPTY_START = re.compile(rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"text"\s*,\s*"text"\s*:\s*""')
+"""How a block begins whose text comes in deltas alone."""
 
-_TEXT_DELTA = re.compile(rb'"text_delta"(?:\s*,\s*"text"\s*:\s*(' + STRING + rb"))?")
-"""Each delta of a text; nothing where its text does not follow."""
+_FILLED = re.compile(rb'"content"\s*:\s*\[\s*[^\]\s]')
+"""How a message begins that has blocks already."""
 
 _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """Deltas that are appended to a member of their block."""
+
+
+_END = b"\n\n"
+"""What the last event of a stream may lack."""
 
 
 class _Incoherent(ValueError):  # noqa: N818 - says what the events are
     """Events that do not add up to a message."""
 
 
+def _hides(raw: bytes) -> bool:
+    """Whether there may be several blocks, text that is in no delta, or a key that is not found."""
+    starts = raw.count(b'"content_block"')
+    if starts > 1 or (starts and _EMPTY_START.search(raw) is None) or hides_letter(raw):
+        return True
+    return raw.find(b'"content"') >= 0 and _FILLED.search(raw) is not None
+
+
+TEXT = Text(
+    pattern=re.compile(rb'_delta"\s*,\s*"(text|thinking)"\s*:\s*(' + STRING + rb")"),
+    name=b"text",
+    place=re.compile(
+        rb'data:(?<=^data:) ?\{[^{}\[\]\r\n]*"delta"\s*:\s*\{\s*"type"\s*:\s*"text_delta"\s*,\s*"text"\s*:\s*'
+        rb"(" + STRING + rb"|)",
+        re.MULTILINE,
+    ),
+    key=b'"text_delta"',
+    hides=_hides,
+)
+"""How texts are written."""
+
+
 def collected(raw: bytes) -> JsonObject | None:
     """The message that the events add up to; None when one of them is not known, or a call's input is no object."""
-    try:
-        return _Collecting().of(split(raw))
-    except (_Incoherent, KeyError, TypeError):
-        return None
+    return _collected(raw, is_exact=True)
+
+
+def shown(raw: bytes) -> JsonObject | None:
+    """As `collected`, where it need not be exact: what unknown deltas say is there as it came last.
+
+    The input of a tool that ran at the provider is left as it began where it is no object.
+    """
+    return _collected(raw, is_exact=False)
 
 
 def spoken(raw: bytes, parts: Sequence[Part] = ()) -> str:
-    """The texts of a streamed message, joined by blank lines as far as they stand in blocks of their own."""
-    texts, rest = told(parts or (raw,), _TEXT_DELTA, TEXT)
-    if texts is not None and rest.count(b'"content_block_start"') <= 1:
-        return "".join(texts)
-    return text_of(collected(raw) or {})
+    """The texts of a streamed message, joined by blank lines as far as they stand in blocks of their own.
+
+    Whatever else is in it: a text that is known is told.
+    """
+    texts = told(parts or (raw,), TEXT)
+    return join_pieces(texts or []) or _text_in(split(raw + _END, opens=True))
 
 
 def text_of(message: JsonObject) -> str:
@@ -93,10 +126,49 @@ def block_end(index: int, newline: bytes) -> SseEvent:
     return SseEvent.build("content_block_stop", write_json({"type": "content_block_stop", "index": index}), newline)
 
 
+def _text_in(events: Iterable[SseEvent]) -> str:
+    """The texts of all blocks; unlike those of `collected` the events need not add up to a message."""
+    blocks: list[list[str]] = []
+    open_blocks: dict[str, list[str]] = {}
+
+    def add(index: Json, text: Json, *, begins: bool) -> None:
+        key = str(index)
+        if begins or key not in open_blocks:
+            open_blocks[key] = []
+            blocks.append(open_blocks[key])
+        open_blocks[key].append(text if isinstance(text, str) else "")
+
+    for event in events:
+        data = object_of(event.data)
+        match data.get("type") or event.name:
+            case "message_start":
+                blocks += [[text_of(_member(data, "message"))]]
+            case "content_block_start":
+                block = _member(data, "content_block")
+                add(data.get("index"), block.get("text") if block.get("type") == "text" else "", begins=True)
+            case "content_block_delta" if (delta := _member(data, "delta")).get("type") == "text_delta":
+                add(data.get("index"), delta.get("text"), begins=False)
+    texts = map(join_pieces, blocks)
+    return "\n\n".join(text for text in texts if text)
+
+
+def _member(data: JsonObject, name: str) -> JsonObject:
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _collected(raw: bytes, *, is_exact: bool) -> JsonObject | None:
+    try:
+        return _Collecting(is_exact=is_exact).of(split(raw))
+    except (_Incoherent, KeyError, TypeError):
+        return None
+
+
 class _Collecting:
     """A message on its way in."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_exact: bool) -> None:
+        self._is_exact = is_exact
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[int, list[str]] = {}
@@ -108,9 +180,10 @@ class _Collecting:
             raise _Incoherent("no message was begun")
         for index, pieces in self._pieces.items():
             arguments, problem = read_arguments(join_pieces(pieces))
-            if arguments is None or problem is not None:
+            if arguments is not None and problem is None:
+                self._blocks[index]["input"] = arguments
+            elif self._is_exact or is_call(self._blocks[index]):
                 raise _Incoherent(problem or "the input is no object")
-            self._blocks[index]["input"] = arguments
         return {**self._message, "content": [self._blocks[index] for index in sorted(self._blocks)]}
 
     def _take(self, data: JsonObject) -> None:
@@ -140,8 +213,10 @@ class _Collecting:
             case kind if kind in _GROWING:
                 member = _GROWING[kind]
                 block[member] = block.get(member, "") + delta[member]
-            case kind:
+            case kind if self._is_exact:
                 raise _Incoherent(f"a delta of the type {kind}")
+            case _:
+                block.update({name: value for name, value in delta.items() if name != "type"})
 
 
 def _events(message: JsonObject) -> Iterator[JsonObject]:

@@ -9,7 +9,7 @@ import msgspec
 
 from interpose.gateway.anthropic.blocks import is_call, read_call
 from interpose.gateway.anthropic.ends import CALLS, NATURAL, NO_CALLS, output_tokens, with_spent
-from interpose.gateway.api import Answer, Onward, RefusedCall, RoundOver, Step, Steps, answered
+from interpose.gateway.api import Answer, Onward, RefusedCall, RoundOver, Step, Steps, answered, hindrance
 from interpose.gateway.bodies import (
     RawObject,
     is_same,
@@ -88,7 +88,7 @@ class AnthropicReply(WholeReply):
             refused=tuple(self._refused),
             released=self._released,
             stop_reason=reason if isinstance(reason, str) else None,
-            seems_natural=reason in NATURAL and is_last,
+            hindrance=hindrance(reason, is_natural=reason in NATURAL, is_last=is_last),
         )
 
     def _told(self, top: RawObject, judged: list[msgspec.Raw]) -> RawObject:

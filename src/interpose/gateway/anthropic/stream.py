@@ -21,6 +21,7 @@ from interpose.gateway.anthropic.message import TEXT, block_end, collected, text
 from interpose.gateway.anthropic.places import Places
 from interpose.gateway.api import (
     CUT_SHORT,
+    CUT_SHORT_TOLD,
     HELD_BYTES_MAX,
     Answer,
     Dropped,
@@ -29,8 +30,9 @@ from interpose.gateway.api import (
     Step,
     Steps,
     answered,
+    hindrance,
 )
-from interpose.gateway.bodies import object_of, read_in_one_way
+from interpose.gateway.bodies import object_of, read_event
 from interpose.gateway.faults import error_event
 from interpose.gateway.marks import GAP
 from interpose.gateway.proposed import CallIds
@@ -49,11 +51,15 @@ _LETTER = b"\\u00"
 """How an escape begins that stands for a letter of a mark."""
 
 _BLOCK = b'"content_block"'
+_USE = b"tool_use"
 _PLAIN_BLOCK = re.compile(
     rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"(?:text"\s*,\s*"text"|thinking"\s*,\s*"thinking")\s*:\s*""\s*'
     rb'(?:,\s*"signature"\s*:\s*""\s*)?\}'
 )
 """How nearly all blocks begin; all others are read."""
+
+_CALL = re.compile(rb"tool_use|block_start|partial_json|\\u00[2-7]")
+"""In an event that cannot be read: a call may begin or go on in it; an escape may hide the other marks."""
 
 _CONTENT = re.compile(rb'"content"\s*:\s*\[\s*[^\]\s]')
 """How a message begins that has blocks already."""
@@ -91,18 +97,21 @@ class AnthropicStream(EventStream):
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
         out: Out = []
         fault = yield from self._take_last(fault, out)
+        if not self._is_between:
+            yield from self._ended(fault, out)
+        if out:
+            yield b"".join(out)
 
+    def _ended(self, fault: str | None, out: Out) -> Steps:
         if self._held:
             self._close(out)
             yield from self._drop_held(fault or CUT_SHORT)
-            out.append(error_event("anthropic", fault or CUT_SHORT, self._newline))
+            out.append(error_event("anthropic", fault or CUT_SHORT_TOLD, self._newline))
         elif fault is not None or self._is_over or not (yield from self._goes_on(out)):
             self._close(out)
             out += self._final_tail()
             if fault is not None and not self._is_over and not _tells_error(self._unread):
                 out.append(error_event("anthropic", fault, self._newline))
-        if out:
-            yield b"".join(out)
 
     def _is_holding(self) -> bool:
         return bool(self._held)
@@ -116,6 +125,8 @@ class AnthropicStream(EventStream):
         places: list[int] = []
         if escape >= 0:
             places.append(raw.find(_LETTER, escape))
+        if start >= 0:
+            places.append(raw.find(_USE, start))
         if start >= 0 and raw.count(_BLOCK) != len(_PLAIN_BLOCK.findall(raw)):
             places.append(start)
         if message >= 0:
@@ -135,8 +146,7 @@ class AnthropicStream(EventStream):
         return True
 
     def _take(self, event: SseEvent, out: Out) -> Steps:
-        yield from read_in_one_way(event.data, out)
-        data = object_of(event.data)
+        data = yield from read_event(event.data, out, _CALL)
         if self._before:
             event, data = self._counted_on(event, data)
         key = str(data.get("index"))
@@ -274,16 +284,17 @@ class AnthropicStream(EventStream):
         self._is_over = True
         yield from self._drop_held(CUT_SHORT)
         self._tail.clear()
-        out.append(error_event("anthropic", CUT_SHORT, self._newline))
+        out.append(error_event("anthropic", CUT_SHORT_TOLD, self._newline))
 
     def _goes_on(self, out: Out) -> Generator[Step, Answer, bool]:
         """Whether another reply of the model follows in this one; asked before the end leaves."""
         yield from left(out)
         reason = next((said for event in reversed(self._tail) if (said := reason_of(event))), None)
         is_last = not self._told or self._told_at >= self._last_index
-        is_natural = reason in NATURAL and is_last and self._refused == len(self._told)
+        is_lost = self._refused != len(self._told)
+        why_not = hindrance(reason, is_natural=reason in NATURAL, is_last=is_last, is_lost=is_lost)
         raw, parts = self._taken()
-        over = RoundOver(raw, tuple(self._told), self._released, reason, is_natural, parts=parts)
+        over = RoundOver(raw, tuple(self._told), self._released, reason, why_not, parts=parts)
         answer = yield from self._followed(over)
         if answer is not None:
             self._begin_next(raw, answer.note, out)

@@ -15,6 +15,7 @@ CHAT = Codec(
     whole=ChatReply,
     stream=ChatStream,
     collected=message.collected,
+    shown=message.shown,
     spoken=message.spoken,
     as_stream=message.as_stream,
     said=message.said,

@@ -9,7 +9,7 @@ from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.proposed import unknown_call, with_name
 from interpose.wire.jsonbytes import write_json
-from interpose.wire.strictjson import read_arguments
+from interpose.wire.strictjson import read_arguments, read_object
 
 LEGACY = "function_call"
 
@@ -35,8 +35,9 @@ def read_call(entry: JsonObject) -> ProposedCall:
     if isinstance(function, dict):
         return _named(call_id, function)
     if isinstance(custom, dict):
-        named = ProposedCall(call_id, str(custom.get("name") or ""), {"input": custom.get("input")})
-        return with_name(named, "custom")
+        given: JsonObject | None = {"input": custom.get("input")}
+        given, problem = (given, None) if isinstance(custom.get("input"), str) else read_object(given)
+        return with_name(ProposedCall(call_id, str(custom.get("name") or ""), given or {}, problem), "custom")
     kind = entry.get("type")
     return unknown_call(call_id, kind, f"a call of the kind {kind!r}, which interpose cannot read")
 
@@ -75,6 +76,6 @@ def _named(call_id: str, function: JsonObject) -> ProposedCall:
     given = function.get("arguments")
     if given is None:
         given = ""
-    text = given if isinstance(given, str) else write_json(given)  # some servers send the object itself
-    arguments, problem = read_arguments(text)
+    # some servers send the object itself
+    arguments, problem = read_arguments(given) if isinstance(given, str) else read_object(given)
     return with_name(ProposedCall(call_id, name, arguments or {}, problem), "function")

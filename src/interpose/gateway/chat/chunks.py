@@ -24,6 +24,9 @@ NATURAL = ("stop", *CALL_REASONS)
 _CALL_MARK = b"_call"
 """In both forms of a call and in both of its finishes."""
 
+CALL = re.compile(rb"_call|\\u00[2-7]")
+"""In an event that cannot be read: a call may stand in it; an escape may hide that."""
+
 TEXT_MARK = re.compile(rb'"content"\s*:\s*"[^"]')
 """How a text looks that is not empty."""
 

@@ -5,15 +5,15 @@ Source: https://platform.openai.com/docs/api-reference/chat-streaming.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.bodies import content_text, object_of
 from interpose.gateway.chat.calls import LEGACY, THOUGHTS
 from interpose.gateway.chat.choice import Choice
-from interpose.gateway.chat.chunks import DONE, events_of, finishes_in, is_done
-from interpose.gateway.runs import STRING, Part, Text, told
+from interpose.gateway.chat.chunks import DONE, events_of, is_done
+from interpose.gateway.runs import STRING, Part, Text, hides_letter, told
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent
@@ -26,42 +26,51 @@ _GROWING = ("content", "refusal", *THOUGHTS)
 """Members of a message that come in pieces."""
 
 _LISTED = ("content", "annotations", "reasoning_details")
-TEXT = Text(re.compile(rb'"(content)"\s*:\s*(' + STRING + rb")"), name=b"content")
-"""How texts are written that follow each other."""
 
-_CONTENT = re.compile(rb'"content"\s*:\s*(null|' + STRING + rb"|)")
-"""Each content; nothing where it is no text."""
+_FLAT = rb"[^{}\[\]\r\n]*"
+"""Members of an object that have no members themselves."""
 
-_REFUSAL = re.compile(rb'"refusal"\s*:\s*[^\sn]')
-_ESCAPE = b"\\u00"
-"""How a letter may be written that a mark is then not found by."""
+_OTHER_CHOICE = re.compile(rb'"index"\s*:\s*[^0\s]')
+Join: TypeAlias = Callable[[str, Json, Json], Json]
 
 
 class _Incoherent(ValueError):  # noqa: N818 - says what the chunks are
     """Chunks that do not add up to a completion."""
 
 
+def _hides(raw: bytes) -> bool:
+    """Whether there may be another choice than the first, or a key that is not found."""
+    return hides_letter(raw) or _OTHER_CHOICE.search(raw) is not None
+
+
+TEXT = Text(
+    pattern=re.compile(rb'"(content)"\s*:\s*(' + STRING + rb")"),
+    name=b"content",
+    place=re.compile(
+        rb"data:(?<=^data:) ?\{" + _FLAT + rb'"choices"\s*:\s*\[\s*\{' + _FLAT + rb'"delta"\s*:\s*\{' + _FLAT + rb"?"
+        rb'"content"\s*:\s*(null|' + STRING + rb"|)",
+        re.MULTILINE,
+    ),
+    key=b'"content"',
+    hides=_hides,
+)
+"""How texts are written."""
+
+
 def collected(raw: bytes) -> JsonObject | None:
     """The completion that the chunks add up to; None when a part of it comes in pieces that nobody knows to join."""
-    try:
-        return _Collecting().of(events_of(raw))
-    except (_Incoherent, AttributeError, TypeError):
-        return None
+    return _collected(raw, _joined)
+
+
+def shown(raw: bytes) -> JsonObject | None:
+    """As `collected`, where it need not be exact: what nobody knows to join is there as it came last."""
+    return _collected(raw, _joined_or_last)
 
 
 def spoken(raw: bytes, parts: Sequence[Part] = ()) -> str:
-    """What a streamed completion tells the person."""
-    texts, rest = told(parts or (raw,), _CONTENT, TEXT)
-    if texts is not None and _is_quick(rest):
-        return join_pieces([text for text in texts if text is not None])
-    return text_of(collected(raw) or {})
-
-
-def _is_quick(raw: bytes) -> bool:
-    """Whether it is one choice, for each has a finish of its own, without a refusal or letters written as escapes."""
-    if raw.find(_ESCAPE) >= 0 or finishes_in(raw) > 1:
-        return False
-    return raw.find(b'"refusal"') < 0 or _REFUSAL.search(raw) is None
+    """What the first choice of a streamed completion tells the person, whatever else comes with it."""
+    texts = told(parts or (raw,), TEXT)
+    return join_pieces(texts or []) or _text_in(events_of(raw))
 
 
 def text_of(completion: JsonObject) -> str:
@@ -97,10 +106,41 @@ def as_stream(completion: JsonObject) -> bytes:
     return b"".join([*events, SseEvent.build(None, DONE).raw])
 
 
+def _text_in(events: Iterable[SseEvent]) -> str:
+    """The text of the first choice, or else its refusal; unlike those of `collected` the chunks need not add up."""
+    contents: dict[int, list[str]] = {}
+    refusals: dict[int, list[str]] = {}
+    for event in events:
+        choices = object_of(event.data).get("choices")
+        for said in choices if isinstance(choices, list) else ():
+            message = _message_in(said)
+            index = said.get("index") if isinstance(said, dict) else None
+            place = index if isinstance(index, int) else 0
+            refusal = message.get("refusal")
+            contents.setdefault(place, []).append(content_text(message.get("content")))
+            refusals.setdefault(place, []).append(refusal if isinstance(refusal, str) else "")
+    first = 0 if 0 in contents else next(iter(contents), 0)
+    return join_pieces(contents.get(first, [])) or join_pieces(refusals.get(first, []))
+
+
+def _message_in(said: Json) -> JsonObject:
+    """What a choice adds to its message; some servers have no delta, and the message whole."""
+    found = (said.get(name) for name in ("delta", "message")) if isinstance(said, dict) else ()
+    return next((value for value in found if isinstance(value, dict)), {})
+
+
+def _collected(raw: bytes, join: Join) -> JsonObject | None:
+    try:
+        return _Collecting(join).of(events_of(raw))
+    except (_Incoherent, AttributeError, TypeError):
+        return None
+
+
 class _Collecting:
     """A completion on its way in."""
 
-    def __init__(self) -> None:
+    def __init__(self, join: Join) -> None:
+        self._join = join
         self._top: dict[str, Any] = {}
         self._choices: dict[Json, _CollectedChoice] = {}
         self._is_begun = False
@@ -122,13 +162,14 @@ class _Collecting:
         self._is_begun = True
         _keep_newest(self._top, {key: value for key, value in chunk.items() if key != "choices"})
         for said in choices:
-            self._choices.setdefault(said.get("index", 0), _CollectedChoice()).add(said)
+            self._choices.setdefault(said.get("index", 0), _CollectedChoice(self._join)).add(said)
 
 
 class _CollectedChoice:
     """One choice on its way in."""
 
-    def __init__(self) -> None:
+    def __init__(self, join: Join) -> None:
+        self._join = join
         self._fields: dict[str, Any] = {}
         self._message: dict[str, Any] = {}
         self._calls = Choice()
@@ -142,7 +183,7 @@ class _CollectedChoice:
         self._calls.add(delta)
         for key, value in delta.items():
             if key not in ("tool_calls", LEGACY) or value is None:
-                self._message[key] = _joined(key, self._message.get(key), value)
+                self._message[key] = self._join(key, self._message.get(key), value)
 
     def complete(self) -> JsonObject:
         message = dict(self._message)
@@ -189,6 +230,20 @@ def _joined(key: str, known: Json, fresh: Json) -> Json:
             return known
         case _:
             raise _Incoherent(f"{key} comes in pieces")
+
+
+def _joined_or_last(key: str, known: Json, fresh: Json) -> Json:
+    """As `_joined`; of what cannot be joined what came last, and of a text with parts all of them."""
+    try:
+        return _joined(key, known, fresh)
+    except _Incoherent:
+        return [*_parts(known), *_parts(fresh)] if key == "content" else fresh
+
+
+def _parts(content: Json) -> list[Json]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content if isinstance(content, list) else []
 
 
 def _keep_newest(known: dict[str, Any], fresh: JsonObject) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Step, Steps, answered
+from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Step, Steps, answered, hindrance
 from interpose.gateway.bodies import RawObject, is_same, object_of, open_array, open_body, open_object, value_of
 from interpose.gateway.chat.calls import (
     LEGACY,
@@ -134,7 +134,12 @@ class ChatReply(WholeReply):
             refused=tuple(self._refused),
             released=self._released,
             stop_reason=reason if isinstance(reason, str) else None,
-            seems_natural=len(choices) == 1 and reason in NATURAL and _message_of(first) is not None,
+            hindrance=hindrance(
+                reason,
+                is_natural=reason in NATURAL and _message_of(first) is not None,
+                is_last=True,
+                is_several=len(choices) > 1,
+            ),
         )
 
     def _keep(self, top: RawObject, judged: list[msgspec.Raw], note: str) -> None:

@@ -10,6 +10,7 @@ from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import (
     CUT_SHORT,
+    CUT_SHORT_TOLD,
     HELD_BYTES_MAX,
     Answer,
     Dropped,
@@ -18,12 +19,14 @@ from interpose.gateway.api import (
     Step,
     Steps,
     answered,
+    hindrance,
 )
-from interpose.gateway.bodies import object_of, read_in_one_way
+from interpose.gateway.bodies import read_event
 from interpose.gateway.chat.alike import Alike, alike
 from interpose.gateway.chat.calls import LEGACY
 from interpose.gateway.chat.choice import Choice, PartialCall, refused_calls, rewritten_deltas
 from interpose.gateway.chat.chunks import (
+    CALL,
     NATURAL,
     TEXT_MARK,
     Earlier,
@@ -103,7 +106,7 @@ class ChatStream(EventStream):
             return
         out += self._final_tail()
         if held or fault is not None:
-            out.append(error_event("chat", fault or CUT_SHORT, self._newline))
+            out.append(error_event("chat", fault or CUT_SHORT_TOLD, self._newline))
 
     def _is_holding(self) -> bool:
         return any(choice.calls for choice in self._choices.values())
@@ -132,8 +135,7 @@ class ChatStream(EventStream):
             yield from self._done(event, out)
             return
 
-        yield from read_in_one_way(data, out)
-        chunk = object_of(data)
+        chunk = yield from read_event(data, out, CALL)
         if self._earlier is not None:
             carried, chunk, self._earlier = self._earlier.carried(event, chunk)
             if carried is None:
@@ -299,15 +301,21 @@ class ChatStream(EventStream):
     def _over(self, raw: bytes, parts: tuple[Part, ...]) -> RoundOver:
         choices = list(self._choices.values())
         reason = choices[0].stop_reason if choices else None
-        is_one = self._is_one_choice and self._choices.keys() <= _FIRST and len(choices) == 1
-        is_whole = is_one and choices[0].refused == len(self._told) and not choices[0].goes_on_behind
+        is_several = not self._is_one_choice or not self._choices.keys() <= _FIRST or len(choices) > 1
+        why_not = hindrance(
+            reason,
+            is_natural=reason in NATURAL,
+            is_last=not any(choice.goes_on_behind for choice in choices),
+            is_lost=sum(choice.refused for choice in choices) != len(self._told),
+            is_several=is_several,
+        )
         noticed = self._finishes
         return RoundOver(
             raw=raw,
             refused=tuple(self._told),
             released=sum(choice.released for choice in choices),
             stop_reason=reason if isinstance(reason, str) else None,
-            seems_natural=is_whole and reason in NATURAL,
+            hindrance=why_not,
             ends=lambda raw: finishes_in(raw) <= noticed,
             parts=parts,
         )

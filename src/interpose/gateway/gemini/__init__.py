@@ -15,6 +15,7 @@ GEMINI = Codec(
     whole=GeminiReply,
     stream=GeminiStream,
     collected=message.collected,
+    shown=message.collected,
     spoken=message.spoken,
     as_stream=message.as_stream,
     said=message.said,

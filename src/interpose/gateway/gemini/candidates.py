@@ -11,7 +11,7 @@ import msgspec
 
 from interpose.contracts.json import Json
 from interpose.contracts.verdict import Verdict
-from interpose.gateway.api import CUT_SHORT, Answer, Dropped, ProposedCall, RefusedCall, RoundOver, answered
+from interpose.gateway.api import CUT_SHORT, Answer, Dropped, ProposedCall, RefusedCall, RoundOver, answered, hindrance
 from interpose.gateway.bodies import RawObject, is_same, open_array, open_object, value_of
 from interpose.gateway.gemini.parts import SIGNATURE, is_call, member, own_id, read_call, spoken_text, with_arguments
 from interpose.gateway.gemini.pieces import Pieces, begins, piece_of, signature_in
@@ -92,7 +92,9 @@ class Candidates:
             refused=tuple(self.refused),
             released=sum(candidate.released for candidate in self._known.values()),
             stop_reason=reason,
-            seems_natural=reason == _NATURAL and len(self._known) <= 1 and is_last,
+            hindrance=hindrance(
+                reason, is_natural=reason == _NATURAL, is_last=is_last, is_several=len(self._known) > 1
+            ),
         )
 
     def begin_next(self) -> None:

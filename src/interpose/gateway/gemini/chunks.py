@@ -3,6 +3,7 @@
 Knows: what a chunk says of the reply. Does not know: events, arrays, sockets, why a call is refused.
 """
 
+import re
 from collections.abc import Generator, Iterator
 from typing import TypeAlias
 
@@ -10,14 +11,14 @@ import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import Answer, Dropped, ProposedCall, RoundOver, Unreadable
-from interpose.gateway.bodies import RawObject, object_of, open_body, read_in_one_way
+from interpose.gateway.bodies import RawObject, object_of, open_body, read_in_one_way, refuse_hidden
 from interpose.gateway.gemini.candidates import Candidates, judged_chunk
 from interpose.gateway.gemini.earlier import Earlier, without_end
 from interpose.gateway.gemini.message import chunks_of, text_chunk
 from interpose.gateway.gemini.parts import HARMLESS, ONE_TEXT, OTHER_CANDIDATE
 from interpose.gateway.shapes import refuse_foreign
 from interpose.gateway.streaming import Out, left
-from interpose.wire.jsonbytes import read_json, write_json
+from interpose.wire.jsonbytes import read_json, write_as_read, write_json
 
 Judging: TypeAlias = Generator[ProposedCall | bytes, Answer, bytes | None]
 
@@ -37,6 +38,9 @@ class _Chunk(msgspec.Struct):
     error: Json = None
 
 
+_CALL = re.compile(rb"parts|[cC]all|\\u00[2-7]")
+"""In a chunk that cannot be read: a call may stand in it; an escape may hide that."""
+
 _CHUNK = msgspec.json.Decoder(_Chunk)
 
 
@@ -54,11 +58,13 @@ class Chunks:
     Attributes:
         is_ending: whether the model's present reply told why it stopped: what comes then waits for its end.
         is_broken: whether the provider told an error.
+        is_unread: whether a chunk was not let through, since it cannot be read, whatever it says of the end.
     """
 
     def __init__(self) -> None:
         self.is_ending = False
         self.is_broken = False
+        self.is_unread = False
         self._candidates = Candidates()
         self._reason: str | None = None
         self._earlier: Earlier | None = None
@@ -90,6 +96,14 @@ class Chunks:
         """The chunk as it may leave, None when that is as it came; `out` leaves before anything is asked."""
         if self.passes(data):
             return None
+        try:
+            return (yield from self._read(data, out))
+        except Unreadable:
+            self.is_unread = True
+            yield from left(out)
+            raise
+
+    def _read(self, data: bytes, out: Out) -> Judging:
         yield from read_in_one_way(data, out, arguments="args")
         chunk = _decoded(data)
         if chunk is not None and chunk.candidates is None:
@@ -97,6 +111,8 @@ class Chunks:
         is_holding = self._candidates.is_holding
         is_plain = self._is_idle and not is_holding and chunk is not None and _is_plain(chunk)
         fields = None if is_plain else fields_of(data)
+        if not is_plain and fields is None:
+            refuse_hidden(data, _CALL)
         if chunk is not None:
             self._note(chunk, is_plain=is_plain)
         elif fields is not None:
@@ -159,7 +175,7 @@ def fields_of(data: bytes) -> RawObject | None:
         value = read_json(data)
     except ValueError:
         return None
-    return open_body(write_json(value)) if isinstance(value, dict) else None
+    return open_body(write_as_read(value)) if isinstance(value, dict) else None
 
 
 def _matters(raw: bytes) -> bool:

@@ -4,20 +4,31 @@ Knows: chunks of events and of one array. Does not know: verdicts, requests, who
 Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
+from interpose.gateway.bodies import object_of
 from interpose.gateway.gemini.parts import ONE_TEXT, OTHER_CANDIDATE, joined, spoken_text
+from interpose.gateway.runs import hides_letter
 from interpose.kernel.ids import random_id
+from interpose.wire.jsonarray import ArrayReader, ItemTooLong
 from interpose.wire.jsonbytes import read_json, write_json
 from interpose.wire.sse import SseEvent, split
+from interpose.wire.strictjson import join_pieces
 
 BLANK = b"\xef\xbb\xbf \t\r\n"
 """What may stand before the first byte that tells events from an array."""
 
+_MARK = b"\xef\xbb\xbf"
 _END = b"\n\n"
 """What the last event of a stream may lack."""
+
+_ONE_TEXT = re.compile(
+    rb'"candidates"\s*:\s*\[\s*\{\s*"content"\s*:\s*\{\s*(?:"role"\s*:\s*"\w*"\s*,\s*)?' + ONE_TEXT.pattern
+)
+"""A text where it belongs, and nothing else with it."""
 
 _GROWING = ("citationMetadata", "logprobsResult")
 """Members of a candidate of which each chunk tells the lists of its own part."""
@@ -46,16 +57,18 @@ def chunks_of(raw: bytes) -> list[JsonObject]:
 
 
 def spoken(raw: bytes, parts: Sequence[bytes | str] = ()) -> str:  # noqa: ARG001 - all of it is looked at
-    """What the first candidate of a streamed reply tells the person."""
-    found = list(ONE_TEXT.finditer(raw))
-    is_one = raw.count(b'"parts"') == len(found) <= raw.count(b'"candidates"')
+    """What the first candidate of a streamed reply tells the person, whatever else comes with it."""
+    found = list(_ONE_TEXT.finditer(raw))
+    is_one = raw.count(b'"parts"') == len(found) and not hides_letter(raw)
     if is_one and OTHER_CANDIDATE.search(raw) is None:
         texts = [one["text"] for one in found if one["thought"] is None]
         try:
-            return "".join(read_json(b'["' + b'","'.join(texts) + b'"]'))
+            told = join_pieces(read_json(b'["' + b'","'.join(texts) + b'"]'))
         except ValueError:
-            pass
-    return text_of(collected(raw) or {})
+            told = ""
+        if told:
+            return told
+    return _text_in(map(object_of, _datas(raw)))
 
 
 def text_of(reply: JsonObject) -> str:
@@ -93,11 +106,40 @@ def as_stream(reply: JsonObject) -> bytes:
     return SseEvent.build(None, write_json(reply), b"\r\n").raw
 
 
+def _text_in(chunks: Iterable[JsonObject]) -> str:
+    """The text of the first candidate; unlike those of `collected` the chunks need not add up to a reply."""
+    texts: dict[int, list[str]] = {}
+    for chunk in chunks:
+        candidates = chunk.get("candidates")
+        named: dict[int, Json] = {}
+        for place, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
+            index = candidate.get("index") if isinstance(candidate, dict) else None
+            named.setdefault(index if isinstance(index, int) else place, candidate)
+        for index, candidate in named.items():
+            texts.setdefault(index, []).extend(map(spoken_text, parts_of(candidate)))
+    first = 0 if 0 in texts else next(iter(texts), 0)
+    return join_pieces(texts.get(first, []))
+
+
 def _values(raw: bytes) -> Json:
-    if raw.lstrip(BLANK).startswith(b"["):
-        return read_json(raw.removeprefix(b"\xef\xbb\xbf"))
-    datas = [event.data for event in split(raw + _END, opens=True)]
-    return [read_json(data) for data in datas if data is not None]
+    if _is_array(raw):
+        return read_json(raw.removeprefix(_MARK))
+    return [read_json(data) for data in _datas(raw)]
+
+
+def _datas(raw: bytes) -> list[bytes]:
+    """What the chunks say, one by one; of an array that breaks off those that came whole."""
+    if not _is_array(raw):
+        datas = [event.data for event in split(raw + _END, opens=True)]
+        return [data for data in datas if data is not None]
+    try:
+        return [piece.raw for piece in ArrayReader().feed(raw.removeprefix(_MARK)) if piece.is_item]
+    except ItemTooLong:
+        return []
+
+
+def _is_array(raw: bytes) -> bool:
+    return raw.lstrip(BLANK).startswith(b"[")
 
 
 def _together(chunks: list[JsonObject]) -> JsonObject:

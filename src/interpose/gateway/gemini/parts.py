@@ -15,7 +15,7 @@ from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.bodies import RawObject, open_object, value_of
 from interpose.gateway.proposed import unknown_call, with_name
-from interpose.kernel.canonical import canonical_hash
+from interpose.kernel.canonical import lenient_hash
 from interpose.kernel.ids import derived_id
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments
@@ -110,7 +110,7 @@ def call_id_of(call: JsonObject, signature: Json, ordinal: int) -> str:
     own = call.get("id")
     if isinstance(own, str) and own:
         return own
-    told = signature if isinstance(signature, str) and signature else canonical_hash(call.get("args"))
+    told = signature if isinstance(signature, str) and signature else lenient_hash(call.get("args"))
     return derived_id("fc", str(call.get("name") or ""), str(ordinal), told)
 
 

@@ -16,6 +16,7 @@ from interpose.gateway.bodies import RawObject, open_object, value_of
 from interpose.gateway.gemini.parts import CALL, SIGNATURE, call_id_of, member
 from interpose.gateway.proposed import with_name
 from interpose.wire.jsonbytes import write_json
+from interpose.wire.strictjson import read_object
 
 _PARTIAL: Final = ("partialArgs", "partial_args")
 _GOES_ON: Final = ("willContinue", "will_continue")
@@ -77,7 +78,7 @@ class Pieces:
 
     def proposed(self, ordinal: int, problem: str | None = None) -> ProposedCall:
         """The call that all parts propose; `problem` says why there will be no more of them."""
-        problem = problem or self._problem or (_UNFIT if self._open else None)
+        problem = problem or self._problem or (_UNFIT if self._open else read_object(self._arguments)[1])
         signature = self._signature
         call_id = call_id_of({**self._first, "args": self._arguments}, signature, ordinal)
         arguments = {} if problem is not None else self._arguments

@@ -6,7 +6,18 @@ Knows: chunks as server-sent events, and as items of one array. Does not know: w
 import re
 from collections.abc import Generator, Iterator
 
-from interpose.gateway.api import BEHIND_ARRAY, CUT_SHORT, Answer, Onward, Step, Steps, Unreadable, steps_of
+from interpose.gateway.api import (
+    BEHIND_ARRAY,
+    CUT_SHORT,
+    CUT_SHORT_TOLD,
+    UNENDED_TOLD,
+    Answer,
+    Onward,
+    Step,
+    Steps,
+    Unreadable,
+    steps_of,
+)
 from interpose.gateway.bodies import object_of
 from interpose.gateway.faults import error_body, error_event
 from interpose.gateway.gemini.chunks import Chunks
@@ -66,12 +77,12 @@ class _Events(EventStream):
         fault = yield from self._take_last(fault, out)
         lost = list(self._chunks.dropped(fault or CUT_SHORT))
         yield from lost
-        fault = fault or (CUT_SHORT if lost else None)
+        fault = fault or (CUT_SHORT_TOLD if lost else None)
         if fault is None and not self._chunks.is_broken and (yield from self._goes_on(out)):
             return
         out += [event.raw for event in self._tail]
         self._tail = []
-        if fault is not None and not self._chunks.is_over:
+        if fault is not None and (self._chunks.is_unread or not self._chunks.is_over):
             out.append(error_event("gemini", fault, self._newline))
         if out:
             yield b"".join(out)
@@ -111,6 +122,7 @@ class _Events(EventStream):
             self._chunks.is_broken = True
             out.append(event.raw)
             return
+        self._chunks.is_unread = True
         yield from left(out)
         raise Unreadable("it has JSON in a line without `data:`, which some clients read and others do not")
 
@@ -162,8 +174,10 @@ class _Array:
         """An item that is not complete is nothing to anybody who reads arrays, and is left out."""
         self._reader.finish()
         out: Out = []
-        yield from self._chunks.dropped(fault or CUT_SHORT)
-        is_whole = self._is_closed or (fault is None and self._chunks.is_over)
+        lost = list(self._chunks.dropped(fault or CUT_SHORT))
+        yield from lost
+        is_told = self._is_closed or (fault is None and self._chunks.is_over)
+        is_whole = is_told and not self._chunks.is_unread
         may_go_on = is_whole and fault is None and not self._chunks.is_broken
         if may_go_on and (yield from self._goes_on(out)):
             return
@@ -172,7 +186,8 @@ class _Array:
                 self._tell(piece, out)
         self._tail = []
         if not is_whole:
-            self._tell(Piece(error_body("gemini", 502, fault or CUT_SHORT), is_item=True), out, separates=True)
+            message = fault or (CUT_SHORT_TOLD if lost else UNENDED_TOLD)
+            self._tell(Piece(error_body("gemini", 502, message), is_item=True), out, separates=True)
         if not is_whole or self._is_ours:
             out.append(b"]")
         if out:

@@ -15,6 +15,7 @@ RESPONSES = Codec(
     whole=ResponsesReply,
     stream=ResponsesStream,
     collected=response.collected,
+    shown=response.collected,
     spoken=response.spoken,
     as_stream=response.as_stream,
     said=response.said,

@@ -15,7 +15,7 @@ from interpose.gateway.api import ProposedCall, Unreadable
 from interpose.gateway.bodies import RawObject, open_object, value_of
 from interpose.gateway.proposed import unknown_call, with_name
 from interpose.wire.jsonbytes import write_json
-from interpose.wire.strictjson import read_arguments
+from interpose.wire.strictjson import read_arguments, read_object
 
 CODE_MODE = "exec"
 """The freeform tool that runs a program of the model's, in which tools are called."""
@@ -107,7 +107,8 @@ def read_call(raw: msgspec.Raw) -> ProposedCall:
             return _of_object(call_id, "tool_search", fields.get("arguments"))
         case "computer_call":
             action = {key: item[key] for key in ("action", "actions") if key in item}
-            return ProposedCall(call_id, "computer", action)
+            arguments, problem = read_object(action)
+            return ProposedCall(call_id, "computer", arguments or {}, problem)
         case kind:
             return unknown_call(call_id, kind, f"an output item of the type {kind!r}, which interpose cannot read")
 
@@ -168,8 +169,7 @@ def qualified(namespace: Json, name: Json) -> str:
 
 def _function(call_id: str, item: JsonObject) -> ProposedCall:
     given = item.get("arguments")
-    text = given if isinstance(given, str) else "" if given is None else write_json(given)
-    arguments, problem = read_arguments(text)
+    arguments, problem = read_arguments(given or "") if isinstance(given, str | None) else read_object(given)
     name = qualified(item.get("namespace"), item.get("name")) if item.get("name") else ""
     return with_name(ProposedCall(call_id, name, arguments or {}, problem), "function_call")
 

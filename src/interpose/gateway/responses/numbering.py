@@ -5,11 +5,15 @@ Knows: numbers, and where they stand in an event's bytes. Does not know: what th
 
 import re
 
-from interpose.gateway.bodies import open_body, value_of
+from interpose.gateway.api import Unreadable
+from interpose.gateway.bodies import object_of, open_body, value_of
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, split
 
 _KEY = b'"sequence_number"'
+_ESCAPE = re.compile(rb"\\u00[567]")
+"""An escaped letter, such as may stand in the key too."""
+
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
 
 
@@ -33,10 +37,10 @@ class Numbering:
         """The bytes of events with their numbers as they leave; the very bytes where those are the same."""
         if not self._changes and not self._shift:
             return raw
-        if raw.count(_KEY) <= 1:
+        if _is_plain(raw):
             return _NUMBER.sub(self._rewritten, raw)
         return b"".join(
-            _NUMBER.sub(self._rewritten, event.raw) if event.raw.count(_KEY) <= 1 else self._apart(event)
+            _NUMBER.sub(self._rewritten, event.raw) if _is_plain(event.raw) else self._apart(event)
             for event in _events(raw)
         )
 
@@ -84,18 +88,29 @@ class Numbering:
     def behind(self, last: bytes) -> int:
         """A number behind those of the last bytes that came."""
         numbers = [int(number) for number in _NUMBER.findall(last)]
+        if _ESCAPE.search(last) is not None:
+            told = (object_of(event.data).get("sequence_number") for event in _events(last))
+            numbers += [number for number in told if isinstance(number, int)]
         return self.moved(max(numbers)) + 1 if numbers else self._next or 0
 
     def _rewritten(self, found: re.Match[bytes]) -> bytes:
         return b'"sequence_number":%d' % self.moved(int(found.group(1)))
 
     def _apart(self, event: SseEvent) -> bytes:
-        """An event in whose inside the word stands too: only its own number is changed."""
-        fields = open_body(event.data or b"{}")
+        """An event in whose inside the word may stand too, or an escaped key: only its own number is changed."""
+        try:
+            fields = open_body(event.data or b"{}")
+        except Unreadable:
+            return event.raw
         number = value_of(fields.get("sequence_number"))
         if not isinstance(number, int):
             return event.raw
         return event.with_data(write_json({**fields, "sequence_number": self.moved(number)})).raw
+
+
+def _is_plain(raw: bytes) -> bool:
+    """Whether the number is where the key is, and the key as it is mostly written."""
+    return raw.count(_KEY) <= 1 and _ESCAPE.search(raw) is None
 
 
 def _events(raw: bytes) -> list[SseEvent]:

@@ -11,7 +11,7 @@ import msgspec
 
 from interpose.contracts.json import Json
 from interpose.contracts.verdict import Refusal
-from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Steps, answered
+from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Steps, answered, hindrance
 from interpose.gateway.bodies import RawObject, is_same, object_of, open_array, open_body, value_of
 from interpose.gateway.proposed import CallIds
 from interpose.gateway.responses.answers import entry_of
@@ -77,7 +77,9 @@ class Tally:
             refused=tuple(call for _, call in refused),
             released=self.released,
             stop_reason=_reason(response, status),
-            seems_natural=status == "completed" and is_last and not self.lost,
+            hindrance=hindrance(
+                _reason(response, status), is_natural=status == "completed", is_last=is_last, is_lost=self.lost > 0
+            ),
         )
 
 

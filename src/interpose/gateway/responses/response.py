@@ -4,7 +4,7 @@ Knows: the response object and its output items. Does not know: verdicts, reques
 Source: https://platform.openai.com/docs/api-reference/responses/object.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
@@ -14,6 +14,7 @@ from interpose.gateway.responses.items import output_text
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import EventTooLong, SseEvent, SseReader, split_from
+from interpose.wire.strictjson import join_pieces
 
 ENDS = ("response.completed", "response.incomplete", "response.failed")
 """The events that end a response, and carry the whole of it."""
@@ -52,16 +53,19 @@ def collected(raw: bytes) -> JsonObject | None:
 
 
 def spoken(raw: bytes, parts: Sequence[bytes | str] = ()) -> str:  # noqa: ARG001 - all of it is looked at
-    """The texts of a streamed response; its end has them all, where the provider repeats them there."""
+    """The texts of a streamed response; its end has them all, where the provider repeats them there.
+
+    Else they are those of its items, done or not, whatever else is in it.
+    """
     at = raw.rfind(_DONE)
     if at >= 0:
         _, events = split_from(raw, at)
         for event in events:
             data = object_of(event.data)
             response = data.get("response")
-            if data.get("type") == _DONE.decode() and isinstance(response, dict) and response.get("output"):
-                return text_of(response)
-    return text_of(collected(raw) or {})
+            if data.get("type") == _DONE.decode() and isinstance(response, dict) and (text := text_of(response)):
+                return text
+    return _text_in(_events_of(raw))
 
 
 def text_of(response: JsonObject) -> str:
@@ -70,7 +74,7 @@ def text_of(response: JsonObject) -> str:
     messages = [item for item in (output if isinstance(output, list) else ()) if _is_message(item)]
     parts = [part for item in messages for part in item["content"] if isinstance(part, dict)]
     texts = [part.get("refusal" if part.get("type") == "refusal" else "text") for part in parts]
-    return "\n\n".join(text for text in texts if isinstance(text, str) and text)
+    return _blank_line(text for text in texts if isinstance(text, str))
 
 
 def said(text: str, model: str | None) -> JsonObject:
@@ -121,6 +125,32 @@ def as_stream(response: JsonObject) -> bytes:
     return b"".join(SseEvent.build(str(event["type"]), write_json(event)).raw for event in said)
 
 
+def _text_in(events: Iterable[SseEvent]) -> str:
+    """The texts of all items, or else of the response's end; unlike those of `collected` they need not agree."""
+    items: dict[Json, Json] = {}
+    pieces: dict[Json, dict[Json, list[str]]] = {}
+    end = ""
+    for event in events:
+        data = object_of(event.data)
+        index = str(data.get("output_index"))
+        match data.get("type") or event.name:
+            case "response.output_item.done":
+                items[index] = data.get("item")
+                pieces.setdefault(index, {})
+            case "response.output_text.delta" | "response.refusal.delta":
+                delta = data.get("delta")
+                texts = pieces.setdefault(index, {}).setdefault(str(data.get("content_index")), [])
+                texts.append(delta if isinstance(delta, str) else "")
+            case kind if kind in ENDS:
+                response = data.get("response")
+                end = text_of(response) if isinstance(response, dict) else ""
+    told = [
+        text_of({"output": [items.get(index)]}) or _blank_line(map(join_pieces, parts.values()))
+        for index, parts in pieces.items()
+    ]
+    return _blank_line(told) or end
+
+
 def _events(response: JsonObject) -> Iterator[Event]:
     nothing = {name: None for name in ("usage", "error", "incomplete_details", "completed_at") if name in response}
     begun = {**response, **nothing, "status": "in_progress", "output": []}
@@ -141,6 +171,10 @@ def _events_of(raw: bytes) -> list[SseEvent]:
         return []
     more, rest = reader.finish()
     return [*events, *more, *([SseEvent(rest)] if rest else [])]
+
+
+def _blank_line(texts: Iterable[str]) -> str:
+    return "\n\n".join(text for text in texts if text)
 
 
 def _named(item: Json) -> tuple[Json, ...]:

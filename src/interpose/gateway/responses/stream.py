@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import (
     CUT_SHORT,
+    CUT_SHORT_TOLD,
     HELD_BYTES_MAX,
+    UNENDED_TOLD,
     Answer,
     Dropped,
     ProposedCall,
@@ -19,7 +21,7 @@ from interpose.gateway.api import (
     Steps,
     Unreadable,
 )
-from interpose.gateway.bodies import RawObject, object_of, open_body, open_object, read_in_one_way, value_of
+from interpose.gateway.bodies import RawObject, open_body, open_object, read_event, value_of
 from interpose.gateway.faults import error_event
 from interpose.gateway.responses.events import Event, item_events
 from interpose.gateway.responses.held import Held, rewritten_events
@@ -37,16 +39,17 @@ from interpose.gateway.responses.reply import (
 )
 from interpose.gateway.responses.response import ENDS
 from interpose.gateway.streaming import EventStream, Out, left
-from interpose.wire.jsonbytes import read_json, write_json
+from interpose.wire.jsonbytes import read_json, write_as_read, write_json
 from interpose.wire.sse import SseEvent
-
-UNENDED = "the reply ended before it was complete"
 
 _MARK = re.compile(
     rb'output_item|function_call|custom_tool|"output"\s*:\s*\[\s*[^\]\s]|"error"\s*:\s*[^n\s]|"error"\s*[,}]|\\u00'
     rb"|response\.(?:completed|incomplete|failed)|event: ?error"
 )
 """Bytes without which an event cannot matter; an escape may hide any of them."""
+
+_CALL = re.compile(rb'_call|output_item|"output"|\\u00[2-7]')
+"""In an event that cannot be read: a call may stand in it; an escape may hide the other marks."""
 
 _CALL_EVENTS = ("response.function_call_", "response.custom_tool_call_")
 
@@ -84,7 +87,6 @@ class ResponsesStream(EventStream):
 
     def _finish(self, fault: str | None) -> Steps:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
-        self._is_between = False
         out: Out = []
         fault = yield from self._take_last(fault, out)
 
@@ -92,7 +94,7 @@ class ResponsesStream(EventStream):
         yield from self._drop_held(fault or CUT_SHORT)
         is_missed = fault is not None or self._is_later
         if is_cut or (is_missed and not self._is_over and not self._is_between):
-            out.append(self._error(fault or (CUT_SHORT if is_cut else UNENDED)))
+            out.append(self._error(fault or (CUT_SHORT_TOLD if is_cut else UNENDED_TOLD)))
         if out:
             yield b"".join(out)
         if fault is None and not (is_cut or self._is_over or self._is_later):
@@ -114,8 +116,7 @@ class ResponsesStream(EventStream):
         return -1 if found is None else found.start()
 
     def _take(self, event: SseEvent, out: Out) -> Steps:
-        yield from read_in_one_way(event.data, out)
-        data = object_of(event.data)
+        data = yield from read_event(event.data, out, _CALL)
         if self._is_later:
             event, data = self._counted_on(event, data)
         kind = data.get("type") or event.name
@@ -225,7 +226,7 @@ class ResponsesStream(EventStream):
             self._numbers.leave_out(data.get("sequence_number"))
             return
         if kind == "response.completed" and is_cut:
-            out.append(self._error(CUT_SHORT))
+            out.append(self._error(CUT_SHORT_TOLD))
             return
         if not isinstance(data.get("response"), dict):
             self._pass(event.raw, out)
@@ -325,7 +326,7 @@ def _fields(event: SseEvent) -> RawObject:
     try:
         return open_body(data)
     except Unreadable:
-        return open_body(write_json(read_json(data)))
+        return open_body(write_as_read(read_json(data)))
 
 
 def _is_harmless(held: Held | None, item: Json) -> bool:
