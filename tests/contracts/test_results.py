@@ -16,6 +16,7 @@ from interpose.contracts.arguments import owned, read_only, snapshot
 from interpose.contracts.copying import beyond, copied
 from interpose.contracts.digest import call_digest
 from interpose.contracts.errors import MisuseError
+from interpose.contracts.extent import Extents
 from interpose.contracts.faults import error_words
 from interpose.contracts.results import result_text, shown
 
@@ -191,3 +192,39 @@ def test_a_number_too_long_to_be_said_has_a_digest() -> None:
     assert call_digest("t", {"x": 10**5000}) == call_digest("t", {"x": 10**5000})
     assert call_digest("t", {"x": 10**5000}) != call_digest("t", {"x": 10**5000 + 1})
     assert result_text(10**5000) == "a int that cannot be shown"
+
+
+def tangled(nodes: int) -> list[Any]:
+    """Lists that all hold each other."""
+    lists: list[list[Any]] = [[] for _ in range(nodes)]
+    for each in lists:
+        each.extend(lists)
+    return lists
+
+
+def test_what_holds_itself_in_many_ways_is_told_while_it_is_short() -> None:
+    """Written out it grows with the factorial of what is there; time and memory do not."""
+    for nodes in (1, 2, 5):
+        assert shown(tangled(nodes)).problem is None
+    for nodes in (12, 100):
+        problem = "it repeats more than 1,000,000 values, since the same ones are in many places"
+        assert shown(tangled(nodes)).problem == problem
+
+
+def written(value: Any, around: tuple[int, ...] = ()) -> tuple[int, int]:
+    """How many values a list has when it is written out, and in how many levels."""
+    if id(value) in around:
+        return 0, 0
+    parts = [written(item, (*around, id(value))) for item in value]
+    return len(value) + sum(count for count, _ in parts), 1 + max((height for _, height in parts), default=0)
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=4), min_size=5, max_size=5))
+def test_the_extent_of_a_value_is_that_of_its_text(links: list[list[int]]) -> None:
+    """However its parts hold each other."""
+    lists: list[list[Any]] = [[] for _ in links]
+    for each, held in zip(lists, links, strict=True):
+        each.extend(lists[number] for number in held)
+    extents = Extents()
+    extents.of(lists)
+    assert (extents.count, extents.deepest) == written(lists)

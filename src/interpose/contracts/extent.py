@@ -68,33 +68,44 @@ class Tally:
             raise BeyondError(TOO_DEEP)
         self.deepest = max(self.deepest, depth + height)
         self.count += count
+        self.repeated(count)
+
+    def repeated(self, count: int) -> None:
+        """So many values are there again. Raises BeyondError."""
         self._repeats += count
         if self._repeats > REPEATS_MOST:
             raise BeyondError(_TOO_MANY)
 
 
 class Extents(Tally):
-    """A walk over values that takes none of them apart twice. For one use.
+    """A walk over values that takes none of them apart twice, but for those that hold themselves. For one use.
 
-    `_known` holds, by id, each value on the way or done, how many values are in it, and in how many levels; None on the
-    way, since a value may hold itself. Holding the values keeps their ids from being taken by others.
+    Written out, a value that holds itself ends where it comes again, so that the same parts have another extent in
+    another place: these are looked through in each, as long as that stays within the bounds.
+
+    `_known` holds, by id, each value on the way or done, how many values are in it, and in how many levels: no number
+    for one on the way, or in which a value was met that was around it. Holding the values keeps their ids from being
+    taken by others.
     """
 
-    __slots__ = ("_known",)
+    __slots__ = ("_circles", "_known", "_way")
 
     def __init__(self) -> None:
         super().__init__()
         self._known: dict[int, tuple[Any, int | None, int]] = {}
+        self._way: set[int] = set()
+        self._circles = 0
 
     def of(self, value: Any, depth: int = 0) -> None:
         """Looks through any value that is below `depth` others. Raises BeyondError, and what the value's code does."""
         if type(value) in ATOMS:
             return
         known = self._known.get(id(value))
-        if known is not None:
-            _, count, height = known
-            if count is not None:
-                self.again(count, height, depth)
+        if known is not None and id(value) in self._way:
+            self._circles += 1
+            return
+        if known is not None and known[1] is not None:
+            self.again(known[1], known[2], depth)
             return
         held = _held(value)
         if held is None:
@@ -102,14 +113,21 @@ class Extents(Tally):
         if depth >= DEEPEST:
             raise BeyondError(TOO_DEEP)
 
+        if known is not None:
+            self.repeated(len(held))
+        self._look(value, held, depth)
+
+    def _look(self, value: Any, held: list[Any], depth: int) -> None:
         self._known[id(value)] = (value, None, 0)
-        before, outside = self.count, self.deepest
-        self.deepest = depth + 1
+        self._way.add(id(value))
+        before, circles, outside, self.deepest = self.count, self._circles, self.deepest, depth + 1
         if not ATOMS.issuperset(map(type, held)):
             for item in held:
                 self.of(item, depth + 1)
+        self._way.remove(id(value))
         self.count += len(held)
-        self._known[id(value)] = (value, self.count - before, self.deepest - depth)
+        if self._circles == circles:
+            self._known[id(value)] = (value, self.count - before, self.deepest - depth)
         self.deepest = max(outside, self.deepest)
 
 

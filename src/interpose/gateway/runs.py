@@ -10,7 +10,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from interpose.contracts.json import Json
 from interpose.wire.jsonbytes import read_json
 
 STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
@@ -22,6 +21,7 @@ Part: TypeAlias = bytes | str
 RUN_BYTES_MIN: Final = 4_096
 """In fewer bytes there are too few events for a run to be of use."""
 
+_DATA = b"data:"
 _EVENT_END = b"\n\n"
 _INNER = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*')
 _KEY_LETTER = re.compile(rb"\\u00[4-7]")
@@ -106,13 +106,15 @@ def learned(block: bytes, text: Text) -> Run | None:
         return None
     sample = head + tail + end
     is_told = after[1] == text.name
-    is_plain = sample.count(text.key) == len(text.place.findall(sample)) == is_told and not text.hides(sample)
-    return Run(head, tail + end, opening, is_told=is_told) if is_plain else None
+    if sample.count(text.key) != is_told or (is_told and text.place.match(sample, sample.find(_DATA)) is None):
+        return None
+    return None if text.hides(sample) else Run(head, tail + end, opening, is_told=is_told)
 
 
 def hides_letter(raw: bytes) -> bool:
     """Whether a letter of a key may be written as an escape; signs and umlauts, which some servers escape, are none."""
-    return raw.find(b"\\u00") >= 0 and _KEY_LETTER.search(raw) is not None
+    escape = raw.find(b"\\")  # one byte is found ten times as fast as more of them
+    return escape >= 0 and _KEY_LETTER.search(raw, escape) is not None
 
 
 def told(parts: Iterable[Part], text: Text) -> list[str] | None:
@@ -135,8 +137,11 @@ def told(parts: Iterable[Part], text: Text) -> list[str] | None:
                 texts.append(piece)
                 continue
             rest.append(piece)
+            expected = piece.count(text.key)
+            if not expected:
+                continue
             written = text.place.findall(piece)
-            values = _values(written) if len(written) == piece.count(text.key) else None
+            values = _values(written) if len(written) == expected else None
             if values is None:
                 return None
             texts += values
@@ -144,13 +149,13 @@ def told(parts: Iterable[Part], text: Text) -> list[str] | None:
 
 
 def _values(written: list[bytes]) -> list[str] | None:
-    if not written or b"" in written:
-        return None if written else []
+    if b"" in written:
+        return None
     try:
-        values: Json = read_json(b"[" + b",".join(written) + b"]")
+        values: list[str | None] = read_json(b"[" + b",".join(written) + b"]")
     except ValueError:
         return None
-    return [value for value in values if isinstance(value, str)]
+    return [value for value in values if value is not None]
 
 
 def _together(texts: list[bytes]) -> str | None:

@@ -19,6 +19,7 @@ from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent, split
 from interpose.wire.strictjson import join_pieces, read_arguments
 
+_BLOCK, _CONTENT = b'"content_block"', b'"content"'
 _EMPTY_START = re.compile(rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"text"\s*,\s*"text"\s*:\s*""')
 """How a block begins whose text comes in deltas alone."""
 
@@ -39,10 +40,10 @@ class _Incoherent(ValueError):  # noqa: N818 - says what the events are
 
 def _hides(raw: bytes) -> bool:
     """Whether there may be several blocks, text that is in no delta, or a key that is not found."""
-    starts = raw.count(b'"content_block"')
-    if starts > 1 or (starts and _EMPTY_START.search(raw) is None) or hides_letter(raw):
+    start, content = raw.find(_BLOCK), raw.find(_CONTENT)
+    if start >= 0 and (_EMPTY_START.match(raw, start) is None or raw.find(_BLOCK, start + 1) >= 0):
         return True
-    return raw.find(b'"content"') >= 0 and _FILLED.search(raw) is not None
+    return hides_letter(raw) or (content >= 0 and _FILLED.search(raw, content) is not None)
 
 
 TEXT = Text(
