@@ -129,7 +129,7 @@ def test_upstreams_with_a_table(folders: Folders) -> None:
     settings = load_settings(folders, {})
 
     own = Upstreams(gemini=settings.file.upstreams.gemini)
-    local, anthropic = targets(settings.tables, own, {"LOCAL_KEY": "k"})
+    local, anthropic = targets(settings.tables, own, settings.source, {"LOCAL_KEY": "k"})
     assert local == Target("local", "openai", "http://127.0.0.1:11434", models=("llama*", "qwen*"), key="k", retries=3)
     assert anthropic == Target("anthropic", "anthropic", "https://api.anthropic.com", read_timeout_s=30.5)
     assert "'k'" not in repr(local)
@@ -148,7 +148,7 @@ def test_a_variable_moves_an_upstream_and_keeps_the_rest_of_its_table(folders: F
     """Where to is one thing; with which key, certificates and times is another."""
     write(folders, '[upstreams.openai]\nbase_url = "http://a"\nkey_env = "K"\nretries = 4\n')
     settings = load_settings(folders, {"INTERPOSE_UPSTREAM_OPENAI": "http://b"})
-    (target,) = targets(settings.tables, Upstreams(), {"K": "k"})
+    (target,) = targets(settings.tables, Upstreams(), settings.source, {"K": "k"})
 
     assert target == Target("openai", "openai", "http://b", key="k", retries=4)
     rows = {key: (value, origin) for key, value, origin in settings.rows()}
@@ -157,14 +157,17 @@ def test_a_variable_moves_an_upstream_and_keeps_the_rest_of_its_table(folders: F
 
 
 def test_a_key_or_certificate_that_is_not_there_is_named(folders: Folders) -> None:
-    """Both are found wrong before the gateway starts, not at the first request."""
+    """Both are found wrong before the gateway starts, not at the first request, and where the setting stands."""
+    file = folders.config_file
     write(folders, LOCAL.format(digest=digest_of_secret("t")))
-    with pytest.raises(ConfigError, match="LOCAL_KEY"):
-        targets(load_settings(folders, {}).tables, Upstreams(), {})
+    with pytest.raises(ConfigError, match="LOCAL_KEY") as no_key:
+        gateway_settings(load_settings(folders, {}), host="127.0.0.1", environ={})
 
-    folders.config_file.write_text(f'[upstreams.openai]\nca_file = "{folders.config_file}"\n')
-    with pytest.raises(ConfigError, match="PEM"):
+    file.write_text(f'[upstreams.openai]\nca_file = "{file}"\n')
+    with pytest.raises(ConfigError, match="PEM") as no_certificate:
         gateway_settings(load_settings(folders, {}), host="127.0.0.1")
+    assert no_key.value.where == f"{file}:16: upstreams.local.key_env"
+    assert str(no_certificate.value).startswith(f"{file}:2: upstreams.openai.ca_file: {file} cannot be read")
 
 
 def test_beyond_this_machine_everybody_needs_a_token(folders: Folders) -> None:

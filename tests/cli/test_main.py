@@ -146,3 +146,18 @@ def test_handlers_of_the_users_files_are_counted_and_shown(folders: Folders, env
     shown = subprocess.run(words, env=environ, capture_output=True, text=True, check=True, timeout=30)
     files = json.loads(shown.stdout)["settings"]["handlers.files"]
     assert files == {"value": ["mine.py"], "origin": str(folders.config_file)}
+
+
+def test_config_show_words_values_for_people(folders: Folders, environ: dict[str, str]) -> None:
+    """What is not set is `none`, a list is its items, and nothing of Python's is seen."""
+    folders.config.mkdir()
+    folders.config_file.write_text('[upstreams.a]\nbase_url = "http://a"\napi = "openai"\nmodels = ["x*", "[y]"]\n')
+
+    words = [str(Path(sys.executable).with_name("interpose")), "config", "show"]
+    shown = subprocess.run(words, env=environ, capture_output=True, text=True, check=True, timeout=30).stdout
+    rows = {row[0]: row[1:-1] for line in shown.splitlines() if (row := line.split())}
+
+    assert rows["upstreams.a.models"] == ["x*,", "[y]"]
+    assert rows["upstreams.a.key_env"] == ["none"]
+    assert rows["upstreams.openai"] == ["https://api.openai.com"]
+    assert "None" not in shown

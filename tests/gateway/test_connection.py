@@ -704,8 +704,8 @@ def test_a_running_stream_is_not_cut_by_what_follows_its_request() -> None:
 @pytest.mark.parametrize(
     ("data", "status", "words"),
     [
-        (b"TRACE / HTTP/1.1\r\n" + HOST + b"\r\n", 405, b"does not serve TRACE"),
-        (b"CONNECT a:443 HTTP/1.1\r\n" + HOST + b"\r\n", 405, b"does not serve CONNECT"),
+        (b"TRACE / HTTP/1.1\r\n" + HOST + b"\r\n", 405, b"interpose: TRACE is not served here"),
+        (b"CONNECT a:443 HTTP/1.1\r\n" + HOST + b"\r\n", 405, b"interpose: CONNECT is not served here"),
         (b"GET http://evil/ HTTP/1.1\r\n" + HOST + b"\r\n", 400, b"names another host"),
         (b"GET http://me@127.0.0.1/ HTTP/1.1\r\n" + HOST + b"\r\n", 400, b"names another host"),
         (b"\x16\x03\x01\x02\x00\x01", 400, b"use http://"),

@@ -22,6 +22,8 @@ from interpose.gateway.faults import error_body
         ("gemini", 426, "INVALID_ARGUMENT"),
         ("gemini", 408, "DEADLINE_EXCEEDED"),
         ("chat", 502, "api_error"),
+        ("chat", 405, "invalid_request_error"),
+        ("anthropic", 431, "invalid_request_error"),
     ],
 )
 def test_whose_fault_it_is(api: ApiName, status: int, kind: str) -> None:

@@ -169,7 +169,7 @@ def gateway_settings(settings: Settings, *, host: str, environ: Mapping[str, str
     upstreams = Upstreams(own.anthropic, own.openai, own.gemini)
     is_local = host in LOOPBACK
     return GatewaySettings(
-        upstreams=replace(upstreams, targets=targets(settings.tables, upstreams, environ)),
+        upstreams=replace(upstreams, targets=targets(settings.tables, upstreams, settings.source, environ)),
         clients={name: digest.removeprefix("sha256:") for name, digest in section.clients.items()},
         demands_token=not is_local,
         allowed_hosts=LOOPBACK_HOSTS if is_local else None,

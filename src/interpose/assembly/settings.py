@@ -70,12 +70,13 @@ class File(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class Settings:
     """The settings in force; `origins` says for each dotted key where its value came from.
 
-    `tables` are the upstreams with a table, by name.
+    `tables` are the upstreams with a table, by name; `source` is the file that they stand in.
     """
 
     file: File
     origins: Mapping[str, str]
     tables: Mapping[str, UpstreamTable] = field(default_factory=dict)
+    source: Source = field(default_factory=lambda: Source("config.toml"))
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """Each key, its value, and where it came from, in the order of the file."""
@@ -118,7 +119,7 @@ def load_settings(folders: Folders, environ: Mapping[str, str] = os.environ) -> 
     _check_gateway(file.gateway, place)
     for key, url in msgspec.to_builtins(file.upstreams).items():
         check_base_url(place(f"upstreams.{key}"), url)
-    return Settings(file, origins, tables)
+    return Settings(file, origins, tables, source)
 
 
 def _read_file(folders: Folders) -> tuple[dict[str, Any], Source]:

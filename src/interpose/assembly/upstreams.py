@@ -58,21 +58,23 @@ def check_base_url(place: str, url: str) -> None:
 
 
 def targets(
-    tables: Mapping[str, UpstreamTable], own: Upstreams, environ: Mapping[str, str] = os.environ
+    tables: Mapping[str, UpstreamTable], own: Upstreams, source: Source, environ: Mapping[str, str] = os.environ
 ) -> tuple[Target, ...]:
-    """The upstreams of the tables, with their keys. Raises ConfigError for a key or a file that is not there."""
+    """The upstreams of the tables, with their keys.
+
+    Raises ConfigError for a key or a file that is not there; it names where in `source` the setting stands.
+    """
     made = []
     for name, table in tables.items():
         api: Provider = next((known for known in OWN_NAMES if known == (table.api or name)), "openai")
-        if table.ca_file is not None:
-            tls_context(table.ca_file)
+        _check_certificates(name, table, source)
         made.append(
             Target(
                 name=name,
                 api=api,
                 base_url=table.base_url or own.own(api).base_url,
                 models=tuple(table.models),
-                key=_key(name, table, environ),
+                key=_key(name, table, source, environ),
                 ca_file=table.ca_file,
                 connect_timeout_s=table.connect_timeout_s,
                 read_timeout_s=table.read_timeout_s,
@@ -100,12 +102,24 @@ def _check_choice(name: str, table: UpstreamTable, source: Source) -> None:
         raise ConfigError(source.place(f"{own}.models"), "names no model", 'such as models = ["llama*"]')
 
 
-def _key(name: str, table: UpstreamTable, environ: Mapping[str, str]) -> str | None:
+def _check_certificates(name: str, table: UpstreamTable, source: Source) -> None:
+    if table.ca_file is None:
+        return
+    try:
+        tls_context(table.ca_file)
+    except ConfigError as error:
+        place = source.place(f"upstreams.{name}.ca_file")
+        raise ConfigError(place, f"{table.ca_file} {error.problem}", error.way_out) from error
+
+
+def _key(name: str, table: UpstreamTable, source: Source, environ: Mapping[str, str]) -> str | None:
     if table.key_env is None:
         return None
     key = environ.get(table.key_env, "").strip()
     if not key or not key.isascii() or not key.isprintable():
         raise ConfigError(
-            f"upstreams.{name}.key_env", f"the variable {table.key_env} holds no key", "set it, or remove key_env"
+            source.place(f"upstreams.{name}.key_env"),
+            f"the variable {table.key_env} holds no key",
+            "set it, or remove key_env",
         )
     return key

@@ -36,17 +36,27 @@ def show(*, as_json: bool) -> None:
         )
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     for heading in ("setting", "value", "from"):
         table.add_column(heading, header_style="dim")
     for key, value, origin in rows:
-        table.add_row(key, str(value), origin)
+        table.add_row(key, Text(_worded(value)), origin)
     out = console()
     out.print(table)
     for problem in project.problems:
         out.print(f"problem {problem}", style="problem", markup=False)
     out.print(f"[dim]settings file: {folders.config_file} · state: {folders.state}[/dim]")
+
+
+def _worded(value: Any) -> str:
+    """A value as the file would have it; nothing at all is `none`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
 
 
 def _in_force(row: tuple[str, Any, str], project: ProjectSettings, root: str) -> tuple[str, Any, str]:

@@ -79,6 +79,7 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
                 withdraw(runtime.folders, os.getpid())
             runtime.approvals.stop(server.pids if isinstance(server, WorkerPool) else ())
             feed.say("stopping: running replies may end (Ctrl-C again stops at once)")
+        runtime.journal.flush()  # what the last replies did is told before
         feed.say("stopped")
 
 

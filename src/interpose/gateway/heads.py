@@ -106,7 +106,7 @@ def refused(head: Head, limits: Limits) -> Refusal | None:
         reason = f"this request has more than {limits.headers} header fields"
         return Refusal("too_large", 431, reason, api_of(head.target, headers))
     if head.method in _REFUSED_METHODS:
-        reason = f"interpose does not serve {head.method.decode('ascii')}"
+        reason = f"{head.method.decode('ascii')} is not served here"
         return Refusal("malformed", 405, reason, api_of(b"", headers))
     problem = _problem(head)
     return None if problem is None else Refusal("ambiguous", 400, problem, api_of(head.target, headers))
