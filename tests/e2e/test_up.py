@@ -1,14 +1,19 @@
 """interpose up: the gateway in the foreground, as a person starts it."""
 
+import json
 import signal
 import socket
 import stat
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 
 from interpose.assembly.folders import Folders
+from interpose.testing.upstream import Reply, ScriptedUpstream, Slow, Text
 from tests.e2e.processes import TIMEOUT_S, command, interpose, up
 
 pytestmark = pytest.mark.e2e
@@ -64,6 +69,26 @@ def test_ctrl_c_lets_a_running_reply_end(tmp_path: Path, environ: dict[str, str]
         gateway.process.wait(timeout=TIMEOUT_S)
 
         assert gateway.process.returncode == 0
+
+
+def test_the_last_line_says_stopped(tmp_path: Path, environ: dict[str, str]) -> None:
+    """What a reply that ran to its end did is told before, however soon the process ends."""
+    gate = threading.Event()
+    with ScriptedUpstream([Slow(Reply(Text("done")), gate)]) as model:
+        environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
+        with up(tmp_path, environ) as gateway, ThreadPoolExecutor(1) as pool:
+            body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+            asked = pool.submit(httpx.post, f"{gateway.base_url}/v1/messages", json=body, timeout=TIMEOUT_S)
+            assert gateway.process.stdout is not None
+            assert any("turn.start" in line for line in gateway.process.stdout)
+            gateway.process.send_signal(signal.SIGINT)
+            assert any("stopping" in line for line in gateway.process.stdout)
+            gate.set()
+            told = gateway.process.stdout.read().splitlines()
+
+    assert asked.result().status_code == 200
+    assert ["turn.end" in line for line in told if "stopped" not in line].count(True) == 1
+    assert json.loads(told[-1])["reason"] == "stopped"
 
 
 def test_a_taken_port_is_named(tmp_path: Path, environ: dict[str, str]) -> None:
