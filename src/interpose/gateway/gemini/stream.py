@@ -30,6 +30,9 @@ from interpose.wire.sse import SseEvent
 _FIELDS = re.compile(rb"(?:data|event|id|retry)(?::|$)|:")
 """How a line begins that no client takes for anything but a field or a comment."""
 
+_PLAIN = re.compile(rb"data:[^\r\n]*+(?:\r\n|\n){2}")
+"""How nearly all events look."""
+
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
@@ -238,6 +241,8 @@ class _Array:
 
 def _has_stray_json(event: SseEvent) -> bool:
     """Whether a line that is no field holds an object or an array; some clients trim lines, or read them as chunks."""
+    if _PLAIN.fullmatch(event.raw) is not None:
+        return False
     lines = _LINE_END.split(event.raw.removeprefix(_BOM) if event.opens else event.raw)
     return any(not _FIELDS.match(line) and (b"{" in line or line.lstrip().startswith(b"[")) for line in lines)
 
