@@ -1,6 +1,7 @@
 """A call that nobody can judge waits for a person: at the terminal of `interpose up`, or at another one."""
 
 import json
+import re
 import socket
 import sys
 import threading
@@ -162,8 +163,9 @@ def test_several_questions_come_one_after_the_other(
             terminal.until(PROMPT)
             terminal.type("n\n")
             released = [is_released(reply.result(10)) for reply in (first, second)]
-            terminal.until("allowed.*refused")
+            terminal.until("refused +tool.call")
 
+    assert re.search("allowed +tool.call", terminal.shown)
     assert between.strip() in ("", "y")  # the echo
     assert released == [True, False]
 
