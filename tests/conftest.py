@@ -6,10 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from interpose.assembly.folders import Folders
 
 _DESELECTED = pytest.StashKey[int]()
+
+
+def pytest_configure() -> None:
+    """An example may take its time: how long it takes says how busy the machine is, not what is right."""
+    settings.register_profile("any-machine", deadline=None)
+    settings.load_profile("any-machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
