@@ -10,7 +10,8 @@ from interpose.contracts.errors import StorageError
 from interpose.contracts.verdict import Verdict
 from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
 from interpose.gateway.ledger import Ledger, SessionLedger
-from interpose.gateway.sessions import KEPT_S, LOOK_EVERY_S, SESSIONS_KEPT, SqliteLedgers
+from interpose.gateway.sessions import KEPT_S, LOOK_EVERY_S, PARTS_KEPT, SCHEMA, SESSIONS_KEPT, SqliteLedgers
+from interpose.kernel.db import Schema, open_database
 from interpose.testing.fakes import FakeClock
 
 MARK = Mark({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"b": 1.5, "a": "ü"}}, "no", ends_round=True)
@@ -98,6 +99,53 @@ def test_old_and_many_sessions_are_forgotten(tmp_path: Path) -> None:
     assert [list(again.load("l", name)) for name in ("old", "s0", "s1")] == [[], [], []]
     assert list(again.load("l", "s2")) == [("mark", "[]", b"{}")]
     again.close()
+
+
+def test_of_a_part_that_is_kept_anew_the_newest_is_there(tmp_path: Path) -> None:
+    """It stands behind those kept before it, in this process and the next one; the earlier ones are forgotten."""
+    store = open_store(tmp_path)
+    for name, value in [("[1]", b"a"), ("[2]", b"b"), ("[1]", b"c"), ("[3]", b"d"), ("[1]", b"e")]:
+        store.keep("l", "s", "mark", name, value)
+    store.keep("l", "t", "mark", "[2]", b"of another session")
+    now = list(store.load("l", "s"))
+    store.close()
+
+    again = open_store(tmp_path)
+    later = list(again.load("l", "s"))
+    again.close()
+
+    assert now == later == [("mark", "[2]", b"b"), ("mark", "[3]", b"d"), ("mark", "[1]", b"e")]
+    with sqlite3.connect(tmp_path / "state.db") as connection:
+        assert connection.execute("SELECT count(*) FROM session_parts").fetchone() == (4,)
+
+
+def test_of_too_many_parts_those_kept_last_are_there(tmp_path: Path) -> None:
+    """A session does not grow without end."""
+    store = open_store(tmp_path)
+    for number in range(PARTS_KEPT + 2):
+        store.keep("l", "s", "mark", f"[{number}]", b"{}")
+    found = list(store.load("l", "s"))
+    store.close()
+
+    assert len(found) == PARTS_KEPT
+    assert (found[0][1], found[-1][1]) == ("[2]", f"[{PARTS_KEPT + 1}]")
+
+
+def test_a_table_of_the_form_before_keeps_its_parts(tmp_path: Path) -> None:
+    """What an earlier version wrote is known, in the order of its changes."""
+    former, now = Schema("gateway", SCHEMA.migrations[:2]), FakeClock().now()
+    database = open_database(tmp_path / "state.db", former)
+    for at, key in enumerate(["[1]", "[2]", "[1]"]):
+        database.execute(
+            "INSERT OR REPLACE INTO session_parts VALUES ('l', 's', 'mark', ?, ?, ?)", (key, b"%d" % at, now + at)
+        )
+    database.close()
+
+    store = open_store(tmp_path)
+    found = list(store.load("l", "s"))
+    store.close()
+
+    assert found == [("mark", "[2]", b"1"), ("mark", "[1]", b"2")]
 
 
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:

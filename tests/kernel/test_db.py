@@ -189,6 +189,47 @@ def test_a_transaction_is_all_or_nothing_and_may_be_nested(tmp_path: Path) -> No
     database.close()
 
 
+@pytest.mark.parametrize("count", [0, 1, 7, 200, 1000])
+def test_any_number_of_rows_is_appended_in_its_order(tmp_path: Path, count: int) -> None:
+    """However many go together, each is there once, behind the one before it."""
+    database = open_database(tmp_path / "x.db", OTHER)
+    words = [f"word {number}" for number in range(count)]
+
+    database.append("words", ("w",), [(word,) for word in words])
+
+    assert [word for (word,) in database.query("SELECT w FROM words ORDER BY rowid")] == words
+    database.close()
+
+
+def test_a_row_that_cannot_be_appended_takes_its_transaction_along(tmp_path: Path) -> None:
+    """Of the rows none is there, nor what was done before them in the same transaction; the database goes on."""
+    database = open_database(tmp_path / "x.db", ONE)
+
+    def append_twice() -> None:
+        with database.transaction():
+            database.execute("INSERT INTO numbers VALUES (1)")
+            database.append("numbers", ("n",), [(2,), (3,), (2,), (4,)])
+
+    with pytest.raises(StorageError, match="UNIQUE"):
+        append_twice()
+    database.append("numbers", ("n",), [(5,)])
+
+    assert database.query("SELECT n FROM numbers") == [(5,)]
+    database.close()
+
+
+def test_a_row_may_have_as_many_columns_as_one_statement_takes(tmp_path: Path) -> None:
+    """Wide rows go one by one, or a few at a time."""
+    names = [f"c{number}" for number in range(500)]
+    wide = Schema("wide", (Migration(1, (f"CREATE TABLE wide ({', '.join(names)})",)),))
+    database = open_database(tmp_path / "x.db", wide)
+
+    database.append("wide", names, [range(500), range(500), range(500)])
+
+    assert database.query("SELECT c0, c499 FROM wide") == [(0, 499)] * 3
+    database.close()
+
+
 def test_many_threads_share_one_database(tmp_path: Path) -> None:
     """Transactions of threads do not mix: each reads and adds one, and none is lost."""
     database = open_database(tmp_path / "x.db", ONE)

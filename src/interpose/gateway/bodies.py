@@ -193,7 +193,7 @@ def root_of(messages: Sequence[bytes], roles: Sequence[str]) -> str:
 
 def is_same(new: Sequence[object], old: Sequence[object]) -> bool:
     """Whether the two lists hold the very same objects."""
-    return len(new) == len(old) and all(one is other for one, other in zip(new, old, strict=True))
+    return new is old or (len(new) == len(old) and all(one is other for one, other in zip(new, old, strict=True)))
 
 
 def spoken(roles: list[str]) -> int:

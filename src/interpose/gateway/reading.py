@@ -98,6 +98,16 @@ class ReadRequest(ABC):
         """As the port says: nothing, where clients keep the history."""
         return {}
 
+    def _edited_history(self, edits: Edits) -> list[bytes]:
+        """The history as the model knows it; the client's own list in a session in which nothing was edited."""
+        if not (edits.edited_calls or edits.edited_positions or edits.restores):
+            return self._history
+        return self._model_history(edits)
+
+    @abstractmethod
+    def _model_history(self, edits: Edits) -> list[bytes]:
+        """The history as the model knows it; the same objects where that is what the client has."""
+
     @abstractmethod
     def _newest_prompt(self) -> NewTurn | None:
         """The person's newest message, seen or not."""

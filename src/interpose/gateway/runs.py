@@ -5,7 +5,7 @@ Knows: bytes that repeat, JSON strings. Does not know: any API.
 
 import re
 from collections.abc import Callable, Iterable
-from itertools import groupby, islice
+from itertools import groupby, islice, repeat
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -25,6 +25,7 @@ _DATA = b"data:"
 _EVENT_END = b"\n\n"
 _INNER = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*')
 _KEY_LETTER = re.compile(rb"\\u00[4-7]")
+_TEXT = msgspec.json.Decoder(str)
 _TEXTS = msgspec.json.Decoder(list[str])
 
 
@@ -63,7 +64,7 @@ class Run:
         is_told: whether its texts are for the person.
     """
 
-    __slots__ = ("_head", "_opening", "_seam", "_tail", "is_told", "sample")
+    __slots__ = ("_closing", "_head", "_opening", "_seam", "_tail", "is_told", "sample")
 
     def __init__(self, head: bytes, tail: bytes, opening: bytes, *, is_told: bool) -> None:
         """`head` and `tail` are an event around its text, the quotes with them; `opening` ends the head."""
@@ -71,6 +72,7 @@ class Run:
         self._tail = tail
         self._seam = tail + head
         self._opening = opening
+        self._closing = self._seam.removesuffix(opening)
         self.sample = head + tail
         self.is_told = is_told
 
@@ -83,13 +85,12 @@ class Run:
             return None
 
         body = block[start + len(head) : end - len(tail)]
-        *pieces, text_behind = body.split(self._opening)
-        closing = len(seam) - len(self._opening)
-        texts = [piece[:-closing] for piece in pieces]
-        texts.append(text_behind)
-        if seam.join(texts) != body:
+        *pieces, last = body.split(self._opening)
+        texts = [*map(bytes.removesuffix, pieces, repeat(self._closing)), last]
+        joined = b"".join(texts)
+        if len(joined) != len(body) - len(pieces) * len(seam):  # something else stood before an opening
             return None
-        text = _together(texts)
+        text = _together(texts, joined)
         return None if text is None else Alike(start, end, text)
 
 
@@ -158,14 +159,15 @@ def _values(written: list[bytes]) -> list[str] | None:
     return [value for value in values if value is not None]
 
 
-def _together(texts: list[bytes]) -> str | None:
+def _together(texts: list[bytes], joined: bytes) -> str | None:
     """What the texts say, one behind the other; None where one of them is more than a text, or less."""
-    inner = b'","'.join(texts)
-    # A backslash at the end of one would make the next one a part of it.
-    if inner.find(b"\\") >= 0 and not all(map(_INNER.fullmatch, [one for one in texts if b"\\" in one])):
-        return None
     try:
-        values = _TEXTS.decode(b'["' + inner + b'"]')
+        if joined.isascii() and joined.find(b"\\") < 0:  # nothing of one can be made whole by the next
+            return _TEXT.decode(b'"%b"' % joined)
+        # A backslash at the end of one would make the next one a part of it.
+        if not all(map(_INNER.fullmatch, [one for one in texts if b"\\" in one])):
+            return None
+        values = _TEXTS.decode(b'["%b"]' % b'","'.join(texts))
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return "".join(values) if len(values) == len(texts) else None

@@ -14,7 +14,7 @@ from interpose.gateway.heads import Head, status_line
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _GONE_MESSAGE = "http.disconnect"
 
-TOGETHER_BYTES_MAX = 64 * 1024
+TOGETHER_BYTES_MAX = 256 * 1024
 """What is written in one turn of the loop leaves together, up to so much: each sending is dear."""
 
 

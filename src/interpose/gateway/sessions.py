@@ -39,7 +39,7 @@ LISTED_MAX: Final = 200_000
 WAITING_MAX: Final = 50_000
 """At most so many parts wait; where the disk is that far behind, the oldest are not kept."""
 
-_SCHEMA = Schema(
+SCHEMA = Schema(
     "gateway",
     (
         Migration(
@@ -61,9 +61,33 @@ _SCHEMA = Schema(
         ),
         # Each part paid for it, and only a start ever looked for the old ones.
         Migration(2, ("DROP INDEX session_parts_by_age",)),
+        # Nor is it looked for an earlier part of the same name when one is written, but when a session is read.
+        Migration(
+            3,
+            (
+                "ALTER TABLE session_parts RENAME TO named_session_parts",
+                """
+                CREATE TABLE session_parts (
+                    workspace TEXT NOT NULL,
+                    session TEXT NOT NULL,
+                    kind TEXT NOT NULL,
+                    key TEXT NOT NULL,
+                    value BLOB NOT NULL,
+                    at REAL NOT NULL
+                )
+                """,
+                """
+                INSERT INTO session_parts (workspace, session, kind, key, value, at)
+                SELECT workspace, session, kind, key, value, at FROM named_session_parts ORDER BY at, rowid
+                """,
+                "DROP TABLE named_session_parts",
+                "CREATE INDEX session_parts_by_session ON session_parts (session)",
+            ),
+        ),
     ),
 )
 
+_COLUMNS: Final = ("workspace", "session", "kind", "key", "value", "at")
 _Part: TypeAlias = tuple[str, str, str, str, bytes, float]
 
 
@@ -77,8 +101,8 @@ class SqliteLedgers:
     def __init__(self, path: Path, *, clock: Clock, lost: Callable[[str], None] = lambda _reason: None) -> None:
         self._clock = clock
         self._lost = lost
-        self._database = open_database(path, _SCHEMA)
-        self._reader = open_reader(path, _SCHEMA, busy_timeout_s=LOOK_WAIT_S)
+        self._database = open_database(path, SCHEMA)
+        self._reader = open_reader(path, SCHEMA, busy_timeout_s=LOOK_WAIT_S)
         self._keeping = threading.Lock()
         self._waiting: deque[_Part] = deque(maxlen=WAITING_MAX)
         self._listed: set[int] = set()
@@ -109,17 +133,18 @@ class SqliteLedgers:
     def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
         """The parts of a session, those changed longest ago first; none when they cannot be read.
 
-        Of a session with more than `PARTS_KEPT` the rest is forgotten for good.
+        What was kept anew, and of a session with more than `PARTS_KEPT` the rest, is forgotten for good.
         """
         self.flush()
         try:
             self._database.execute(
-                "DELETE FROM session_parts WHERE rowid IN (SELECT rowid FROM session_parts"
-                " WHERE workspace = ? AND session = ? ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?)",
-                (workspace, session, PARTS_KEPT),
+                "DELETE FROM session_parts WHERE workspace = ? AND session = ? AND rowid NOT IN"
+                " (SELECT max(rowid) AS newest FROM session_parts WHERE workspace = ? AND session = ?"
+                " GROUP BY kind, key ORDER BY newest DESC LIMIT ?)",
+                (workspace, session, workspace, session, PARTS_KEPT),
             )
             rows = self._database.query(
-                "SELECT kind, key, value FROM session_parts WHERE workspace = ? AND session = ? ORDER BY at, rowid",
+                "SELECT kind, key, value FROM session_parts WHERE workspace = ? AND session = ? ORDER BY rowid",
                 (workspace, session),
             )
         except StorageError as error:
@@ -202,11 +227,7 @@ class SqliteLedgers:
         if not batch:
             return
         try:
-            self._database.execute_many(
-                "INSERT OR REPLACE INTO session_parts (workspace, session, kind, key, value, at)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                batch,
-            )
+            self._database.append("session_parts", _COLUMNS, batch)
         except StorageError as error:
             self._lost(f"{len(batch)} parts of sessions are not kept for the next process: {error}")
 

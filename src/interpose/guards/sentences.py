@@ -30,7 +30,8 @@ def last_sentence(line: str) -> str:
     one word.
     """
     line = line.rstrip()
-    end = _SENTENCE_END_REVERSED.search(line[::-1])  # from the end, where the last sentence is near
+    has_ends = "." in line or "!" in line or "?" in line
+    end = _SENTENCE_END_REVERSED.search(line[::-1]) if has_ends else None  # from the end: the last one is near it
     return opened(line if end is None else line[-end.start() - 1 :])
 
 

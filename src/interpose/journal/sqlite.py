@@ -4,9 +4,9 @@ Knows: the queue and its bound, the writing thread, what to do while the file ca
 Does not know: what a record means, or who reads it.
 
 A caller pays for packing and an append. The thread masks, inserts and commits what came within about twenty
-milliseconds. While the disk is full or the file is broken, records wait in the queue; when the queue is full too they
-are counted, and a gap record says how many are missing as soon as writing works again. A commit survives the death of
-the process.
+milliseconds, or a hundred while thousands come in a second. While the disk is full or the file is broken, records wait
+in the queue; when the queue is full too they are counted, and a gap record says how many are missing as soon as writing
+works again. A commit survives the death of the process.
 """
 
 import atexit
@@ -30,10 +30,13 @@ QUEUE_BYTES = 64 * 1024 * 1024
 HAND_OVER_S = 0.02
 
 _BATCH_RECORDS = 2_000
+_MANY_RECORDS = 50
+_MANY_S = 0.08
+"""Where so many wait already, more are gathered for as long: a batch costs those who write a moment, whatever its size.
+"""
 _CHECKPOINT_PAGES = 4_000
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
-_MARKS = ", ".join("?" * (1 + len(FIELDS)))
-_INSERT = f"INSERT INTO records (writer, {', '.join(FIELDS)}) VALUES ({_MARKS})"  # noqa: S608 - our own names
+_COLUMNS = ("writer", *FIELDS)
 
 
 class SqliteJournal:
@@ -154,10 +157,15 @@ class SqliteJournal:
         """Waits until a few milliseconds' worth has come together; False when there is nothing left to do."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_busy or self._closing)
+            # Each wake-up costs the callers more than their appends do.
             if len(self._waiting) < _BATCH_RECORDS:
-                # Each wake-up costs the caller more than its append does.
-                self._changed.wait_for(lambda: self._settled < self._hurry_until or self._closing, self._hand_over_s)
+                self._changed.wait_for(self._is_hurried, self._hand_over_s)
+            if _MANY_RECORDS <= len(self._waiting) < _BATCH_RECORDS:
+                self._changed.wait_for(self._is_hurried, _MANY_S)
             return self._is_busy
+
+    def _is_hurried(self) -> bool:
+        return self._settled < self._hurry_until or self._closing
 
     @property
     def _is_busy(self) -> bool:
@@ -171,7 +179,7 @@ class SqliteJournal:
         lost = self._lost
         if lost > self._lost_told:
             rows.append(to_row(pack(self._gap(lost - self._lost_told))))
-        database.execute_many(_INSERT, [(self._writer, *row) for row in rows])
+        database.append("records", _COLUMNS, [(self._writer, *row) for row in rows])
         self._lost_told = lost
         return None
 

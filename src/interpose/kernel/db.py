@@ -12,12 +12,19 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from interpose.contracts.errors import MisuseError, StorageError
 
 Row: TypeAlias = tuple[Any, ...]
+
+_VARIABLES_MAX: Final = 999
+"""So many `?` one statement may have in every SQLite (https://sqlite.org/limits.html; newer ones allow more)."""
+
+_TOGETHER: Final = (128, 64, 32, 16, 8, 4, 2, 1)
+"""So many rows are added by one statement: few statements, of which SQLite keeps each one made ready."""
 
 _WAY_OUT = {
     "SQLITE_FULL": "the disk is full: free some space there",
@@ -80,6 +87,20 @@ class Database:
         with self.transaction(), _explained(self.path):
             self._connection.executemany(sql, rows)
 
+    def append(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Adds rows in their order, all or none; one that cannot be added ends a transaction around this too.
+
+        As few statements as may be: at each one other threads are let in and waited for, which costs more than a row.
+        """
+        with self.transaction(), _explained(self.path):
+            start = 0
+            for size in _TOGETHER:
+                end = len(rows) - (len(rows) - start) % size
+                if size * len(columns) <= _VARIABLES_MAX and start < end:
+                    together = [[*chain.from_iterable(rows[at : at + size])] for at in range(start, end, size)]
+                    self._connection.executemany(_appending(table, columns, size), together)
+                    start = end
+
     def query(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """All rows that the statement selects."""
         with self._lock, _explained(self.path):
@@ -120,6 +141,15 @@ class Database:
         with suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+
+
+def _appending(table: str, columns: Sequence[str], rows: int) -> str:
+    """A statement that adds so many rows.
+
+    Where some may fail alone SQLite copies each page before it is changed; `OR ROLLBACK` spares that.
+    """
+    marks = f"({', '.join('?' * len(columns))})"
+    return f"INSERT OR ROLLBACK INTO {table} ({', '.join(columns)}) VALUES {', '.join([marks] * rows)}"  # noqa: S608 - our own names
 
 
 def open_database(path: Path, schema: Schema, *, durable: bool = False, busy_timeout_s: float = 5.0) -> Database:

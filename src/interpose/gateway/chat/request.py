@@ -74,7 +74,7 @@ class ChatRequest(ReadRequest):
         """The body with all edits; the client's own bytes when there is none."""
         choice = self._choice(tool_choice)
         chosen = {} if choice is None else {"tool_choice": choice}
-        return self._with_history("messages", self._model_history(edits), chosen)
+        return self._with_history("messages", self._edited_history(edits), chosen)
 
     def _model_history(self, edits: Edits) -> list[bytes]:
         """The messages as the model knows them; the same objects where that is what the client has."""

@@ -75,7 +75,7 @@ class GeminiRequest(ReadRequest):
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none."""
-        return self._with_history("contents", self._model_history(edits), self._tool_config(tool_choice))
+        return self._with_history("contents", self._edited_history(edits), self._tool_config(tool_choice))
 
     def _model_history(self, edits: Edits) -> list[bytes]:
         """The contents as the model knows them; the same objects where that is what the client has."""

@@ -100,7 +100,7 @@ class ResponsesRequest(ReadRequest):
 
     def rewritten(self, edits: Edits, tool_choice: ToolChoice | None) -> Rewritten:
         """The body with all edits; the client's own bytes when there is none. Input that is edited becomes a list."""
-        items = self._model_history(edits)
+        items = self._edited_history(edits)
         choice = self._choice(tool_choice)
         resumed = self._resumed(edits)
         answers = [_owed(mark) for mark in resumed.owed] if resumed else []
@@ -125,7 +125,7 @@ class ResponsesRequest(ReadRequest):
             return {}
         earlier = self._resumed(edits)
         before = self._after if isinstance(self._after, str) else ""
-        items = (Mark(value_of(msgspec.Raw(item)), "", ends_round=False) for item in self._model_history(edits))
+        items = (Mark(value_of(msgspec.Raw(item)), "", ends_round=False) for item in self._edited_history(edits))
         resumed = Resumed(earlier.response_id if earlier else before, (*(earlier.owed if earlier else ()), *items))
         names = (reply.get("id"), self._conversation)
         return {name: resumed for name in names if isinstance(name, str) and name}
