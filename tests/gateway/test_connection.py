@@ -429,11 +429,11 @@ def test_what_is_written_in_one_turn_of_the_loop_leaves_together() -> None:
     """And nothing waits for what is written in a later one, or for more than there is room for."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"100006")]})
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"400006")]})
         for piece in (b"a", b"b"):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await settled()
-        for piece in (b"c", b"d" * 100_000, b"e"):
+        for piece in (b"c", b"d" * 400_000, b"e"):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"fg"})
 
@@ -442,7 +442,7 @@ def test_what_is_written_in_one_turn_of_the_loop_leaves_together() -> None:
         await settled()
         first, second, last = made.wire.writes
         assert first.endswith(b"\r\n\r\nab")
-        assert (second, last) == (b"c" + b"d" * 100_000, b"efg")
+        assert (second, last) == (b"c" + b"d" * 400_000, b"efg")
 
     told(story, app)
 
