@@ -26,6 +26,9 @@ _END = b"\n\n"
 _LONG_END = b"\n\n\n"
 """Where the stream is cut behind such an end, what follows may belong to the next event."""
 
+_JSON_ENDS = (b"}\n\n", b"]\n\n")
+"""How nearly all reads end, none of which is a long end."""
+
 
 class EventTooLong(InterposeError):  # noqa: N818 - says what is wrong with the peer
     """The peer sent more than `EVENT_BYTES_MAX` bytes without ending an event."""
@@ -138,8 +141,9 @@ class SseReader:
     def take(self, data: bytes) -> bytes:
         """All complete events in one piece, for whoever may not need them apart. Raises EventTooLong."""
         buffer = self._buffer
-        if not buffer and data[-2:] == _END and data[-3:] != _LONG_END and data.find(b"\r") < 0:
-            self.opens, self._is_new = self._is_new, False
+        if not buffer and data[-3:] in _JSON_ENDS and data.find(b"\r") < 0:
+            if self._is_new or self.opens:
+                self.opens, self._is_new = self._is_new, False
             return data
         buffer += data
         end = self._last_end()
