@@ -156,9 +156,16 @@ class EventStream(ABC):
         if owed and self._is_between:
             yield owed
 
-    @abstractmethod
     def _finish(self, fault: str | None) -> Steps:
-        """The end of the stream, as the API has it."""
+        out: Out = []
+        fault = yield from self._take_last(fault, out)
+        if not self._is_between:
+            yield from self._ended(fault, out)
+        yield from left(out)
+
+    @abstractmethod
+    def _ended(self, fault: str | None, out: Out) -> Steps:
+        """The end of the stream, as the API has it, behind its last event: what is still held is dropped."""
 
     @abstractmethod
     def _is_holding(self) -> bool:

@@ -93,16 +93,8 @@ class AnthropicStream(EventStream):
         self._is_over = False
         self._newline = b"\n"
 
-    def _finish(self, fault: str | None) -> Steps:
-        """The end of the stream. A call that is still held is dropped, and an error event says so."""
-        out: Out = []
-        fault = yield from self._take_last(fault, out)
-        if not self._is_between:
-            yield from self._ended(fault, out)
-        if out:
-            yield b"".join(out)
-
     def _ended(self, fault: str | None, out: Out) -> Steps:
+        """The end of the stream. A call that is still held is dropped, and an error event says so."""
         if self._held:
             self._close(out)
             yield from self._drop_held(fault or CUT_SHORT)

@@ -85,16 +85,8 @@ class ChatStream(EventStream):
         self._wants_text = True
         self._newline = b"\n"
 
-    def _finish(self, fault: str | None) -> Steps:
-        """The end of the stream. A call whose choice was not finished is dropped, and an error says so."""
-        out: Out = []
-        fault = yield from self._take_last(fault, out)
-        if not self._is_between:
-            yield from self._ended(fault, out)
-        if out:
-            yield b"".join(out)
-
     def _ended(self, fault: str | None, out: Out) -> Steps:
+        """The end of the stream. A call whose choice was not finished is dropped, and an error says so."""
         if self._is_over or tells_error(self._unread):
             self._is_over, fault = True, None
         for choice in self._choices.values():

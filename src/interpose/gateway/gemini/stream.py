@@ -75,20 +75,17 @@ class _Events(EventStream):
         self._chunks = Chunks()
         self._tail: list[SseEvent] = []
 
-    def _finish(self, fault: str | None) -> Steps:
-        out: Out = []
-        fault = yield from self._take_last(fault, out)
+    def _ended(self, fault: str | None, out: Out) -> Steps:
         lost = list(self._chunks.dropped(fault or CUT_SHORT))
         yield from lost
         fault = fault or (CUT_SHORT_TOLD if lost else None)
-        if fault is None and not self._chunks.is_broken and (yield from self._goes_on(out)):
+        may_go_on = fault is None and not self._chunks.is_broken
+        if may_go_on and (yield from self._goes_on(out)):
             return
         out += [event.raw for event in self._tail]
         self._tail = []
         if fault is not None and (self._chunks.is_unread or not self._chunks.is_over):
             out.append(error_event("gemini", fault, self._newline))
-        if out:
-            yield b"".join(out)
 
     @property
     def _newline(self) -> bytes:
@@ -143,8 +140,6 @@ class _Events(EventStream):
         if answer.note:
             out.append(SseEvent.build(None, self._chunks.note(answer.note), self._newline).raw)
         self._tail = []
-        if out:
-            yield b"".join(out)
         return True
 
 

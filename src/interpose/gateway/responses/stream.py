@@ -85,23 +85,19 @@ class ResponsesStream(EventStream):
         self._is_over = False
         self._shape = _Shape()
 
-    def _finish(self, fault: str | None) -> Steps:
+    def _ended(self, fault: str | None, out: Out) -> Steps:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
-        out: Out = []
-        fault = yield from self._take_last(fault, out)
-
         is_cut = bool(self._held)
         yield from self._drop_held(fault or CUT_SHORT)
         is_missed = fault is not None or self._is_later
-        if is_cut or (is_missed and not self._is_over and not self._is_between):
+        if is_cut or (is_missed and not self._is_over):
             out.append(self._error(fault or (CUT_SHORT_TOLD if is_cut else UNENDED_TOLD)))
-        if out:
-            yield b"".join(out)
         if fault is None and not (is_cut or self._is_over or self._is_later):
-            yield from self._unended()
+            yield from self._unended(out)
 
-    def _unended(self) -> Steps:
+    def _unended(self, out: Out) -> Steps:
         """A reply whose end was never told is over all the same, and nothing can follow on it."""
+        yield from left(out)
         raw = self._transcript.taken()
         if raw:
             yield self._tally.over(raw, {})
