@@ -12,6 +12,7 @@ from interpose.gateway.chat import CHAT
 from interpose.gateway.driving import drive_reply
 from interpose.testing import anthropic, chat
 from interpose.testing.script import Reply, Text, ToolUse
+from tests.gateway.apis import CODECS, DIALECTS
 
 A, C = ANTHROPIC, CHAT
 REPLY = Reply(Text("So."), ToolUse("Bash", {"command": "ls"}, id="a"), ToolUse("Read", {"path": "x"}, id="b"))
@@ -123,3 +124,16 @@ def test_replies_that_are_not_json(codec: Codec, raw: bytes) -> None:
     """They cannot be judged, so they are Unreadable."""
     with pytest.raises(Unreadable, match="JSON"):
         drive_reply(codec, raw, judge_by())
+
+
+@pytest.mark.parametrize("api", ["anthropic", "chat", "responses", "gemini"])
+def test_a_reply_with_half_a_surrogate_pair_can_be_gone_on_with(api: str) -> None:
+    """Models that cut a text leave halves behind; the next request has them as they were."""
+    history = {"responses": ("input", "hi"), "gemini": ("contents", [{"role": "user", "parts": [{"text": "hi"}]}])}
+    key, value = history.get(api, ("messages", [{"role": "user", "content": "hi"}]))
+    reply: Any = DIALECTS[api].whole(Reply(Text("cut \ud800")), 1, {})
+
+    body = CODECS[api].onward(json.dumps({key: value, "model": "m"}).encode(), reply, (), "go on")
+
+    assert body is not None
+    assert [len(json.loads(body)[key]), b"cut \\ud800" in body] == [3, True]

@@ -5,6 +5,7 @@ import math
 import msgspec
 import pytest
 
+from interpose.contracts.json import Json
 from interpose.wire.jsonbytes import read_json, tidied, write_as_read, write_json
 
 
@@ -28,6 +29,8 @@ def test_writes_raw_parts_as_they_are_and_keeps_order() -> None:
     """Raw members keep their spaces; half a pair is escaped again."""
     assert write_json({"b": msgspec.Raw(b'{ "x" :1}'), "a": 2}) == b'{"b":{ "x" :1},"a":2}'
     assert write_json({"a": "\ud800"}) == b'{"a":"\\ud800"}'
+    mixed: Json = {"\udfff": [msgspec.Raw(b'{ "x" :1}'), "é\ud800", 1.5, None], "a": {}, "b": []}
+    assert write_json(mixed) == b'{"\\udfff":[{ "x" :1},"\\u00e9\\ud800",1.5,null],"a":{},"b":[]}'
 
 
 def test_tidied_changes_only_what_a_strict_reader_refuses() -> None:

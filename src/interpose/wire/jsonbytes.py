@@ -44,7 +44,7 @@ def write_json(value: Json) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return _written(value)
 
 
 def write_as_read(value: Json) -> bytes:
@@ -75,6 +75,20 @@ def tidied(data: bytes) -> bytes:
     except RecursionError:
         raise ValueError("nested too deep to be read") from None
     return text.encode("utf-8", "replace")
+
+
+def _written(value: Json) -> bytes:
+    """As `write_json`, with half surrogate pairs, which UTF-8 has no bytes for, as escapes."""
+    match value:
+        case dict():
+            members = (_written(key) + b":" + _written(inner) for key, inner in value.items())
+            return b"{" + b",".join(members) + b"}"
+        case list() | tuple():
+            return b"[" + b",".join(map(_written, value)) + b"]"
+        case str():
+            return json.dumps(value).encode()
+        case _:
+            return msgspec.json.encode(value)
 
 
 def _told_unfit(value: Json) -> Json:
