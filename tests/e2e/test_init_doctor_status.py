@@ -37,7 +37,9 @@ def test_doctor_proves_a_refusal_with_and_without_a_gateway(tmp_path: Path, envi
     alone = interpose("doctor", cwd=tmp_path, env=environ)
     with up(tmp_path, environ) as gateway:
         running = interpose("doctor", "--json", cwd=tmp_path, env=environ)
+        told = interpose("journal", "--all", "--json", cwd=tmp_path, env=environ).stdout.splitlines()
 
+    assert {json.loads(line)["step"] for line in told}.isdisjoint({"failed", "problem"}), told
     assert alone.returncode == 0, alone.stdout + alone.stderr
     assert "refused by a gateway started for this" in alone.stdout
     canary = json.loads(running.stdout.splitlines()[-1])

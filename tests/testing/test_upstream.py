@@ -141,7 +141,7 @@ def test_a_used_up_script_says_so_in_the_apis_shape(path: str, key: str) -> None
         status, body = post(upstream, path, ASK)
     assert status == 500
     assert key in json.loads(body)
-    assert "it had 1 entries" in json.loads(body)["error"]["message"]
+    assert "it had 1 entry," in json.loads(body)["error"]["message"]
 
 
 UNANSWERED_ANTHROPIC = [

@@ -127,8 +127,9 @@ def _switch(runtime: Runtime, root: str) -> Finding:
 
 def _canary(runtime: Runtime, root: str) -> Finding:
     """The call goes through the gateway that runs, or one of our own, and comes from a scripted model."""
+    script = [Reply(Text("canary"), ToolUse(CANARY_TOOL, {})), Reply(Text("canary"))]  # it is told of the refusal
     with (
-        ScriptedUpstream([Reply(Text("canary"), ToolUse(CANARY_TOOL, {}))]) as upstream,
+        ScriptedUpstream(script) as upstream,
         _gateway_url(runtime) as (url, whose),
     ):
         launch, secret = runtime.launches.register(workspace=root, agent=DOCTOR, upstream=upstream.url)

@@ -238,7 +238,8 @@ class ScriptedUpstream:
         with self._lock:
             step = self._script.pop(0) if self._script else None
         if step is None:
-            message = f"the script is used up: it had {self._script_length} entries, and this POST is one more"
+            entries = "1 entry" if self._script_length == 1 else f"{self._script_length} entries"
+            message = f"the script is used up: it had {entries}, and this POST is one more"
             return exchange.error(500, message)
         answer = await asyncio.to_thread(step, recorded) if callable(step) else step
         return await self._play(exchange, answer)
