@@ -248,33 +248,73 @@ def test_the_proxy_of_the_environment_is_used_but_for_names_it_leaves_out() -> N
     )
     with Peer(serve) as peer:
         names = {"http_proxy": peer.url, "https_proxy": f"http://me:p%40ss@127.0.0.1:{peer.port}"}
-        environ = {**os.environ, **names, "no_proxy": "x.invalid, .direct.invalid"}
-        script = (
-            "import sys, json; from tests.e2e.house import House; from interpose.gateway.settings import *\n"
-            f"targets = tuple(Target(n, 'openai', u, models=(m,)) for n, u, m in {_plain(targets)!r})\n"
-            "with House([], upstreams=Upstreams(targets=targets), proxies_from_environment=True) as house:\n"
-            "    for model in ('p', 's', 'd'):\n"
-            "        body = json.dumps({'model': model, 'messages': []}).encode()\n"
-            f"        print(house.raw('POST', '{CHAT}', body)[0])\n"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        answers = _asked(targets, "psd", **names, no_proxy="x.invalid, .direct.invalid")
 
-    assert done.stdout.split() == ["200", "502", "502"], done.stderr
+    assert [status for status, _, _ in answers] == [200, 502, 502]
     assert seen[0].startswith(b"POST http://plain.invalid/v1/chat/completions HTTP/1.1")
     assert seen[1].startswith(b"CONNECT secure.invalid:443 HTTP/1.1")
     assert b"Proxy-Authorization: Basic bWU6cEBzcw==" in seen[1]
     assert len(seen) == 2
 
 
-def _plain(targets: tuple[Target, ...]) -> list[tuple[str, str, str]]:
-    return [(target.name, target.base_url, target.models[0]) for target in targets]
+def test_a_proxy_that_says_nothing_is_not_waited_for() -> None:
+    """It took the connection, and the time to connect counts until the upstream is reached."""
+    ended = threading.Event()
+    targets = (Target("secure", "openai", "https://secure.invalid", models=("s*",), connect_timeout_s=0.5),)
+
+    def serve(_connection: socket.socket, _number: int) -> None:
+        ended.wait(60)
+
+    with Peer(serve) as peer:
+        ((status, message, took_s),) = _asked(targets, "s", https_proxy=peer.url)
+        ended.set()
+
+    assert status == 504
+    assert "the proxy did not connect to it in time" in message
+    assert took_s < 20  # a proxy's silence had no bound at all
+
+
+def test_a_proxy_that_speaks_socks_is_told() -> None:
+    """Nothing is sent to it; the error says which variable names it."""
+    targets = (Target("secure", "openai", "https://secure.invalid", models=("s*",)),)
+    with Peer(lambda *_: None) as peer:
+        ((status, message, _),) = _asked(targets, "s", all_proxy=f"socks5://127.0.0.1:{peer.port}")
+        connections = peer.connections
+
+    assert status == 502
+    assert "ALL_PROXY names a SOCKS proxy" in message
+    assert connections == 0
+
+
+def _asked(targets: tuple[Target, ...], models: str, **proxies: str) -> list[tuple[int, str, float]]:
+    """The status, the error and the time of a request for each model, in a process with these proxies."""
+    script = (
+        "import time, json; from tests.e2e.house import House; from interpose.gateway.settings import *\n"
+        f"rows = {_plain(targets)!r}\n"
+        "targets = tuple(Target(n, 'openai', u, models=(m,), connect_timeout_s=s) for n, u, m, s in rows)\n"
+        "with House([], upstreams=Upstreams(targets=targets), proxies_from_environment=True) as house:\n"
+        f"    for model in {models!r}:\n"
+        "        body = json.dumps({'model': model, 'messages': []}).encode()\n"
+        "        began = time.monotonic()\n"
+        f"        status, _, answer = house.raw('POST', '{CHAT}', body)\n"
+        "        error = json.loads(answer).get('error', {}).get('message', '')\n"
+        "        print(json.dumps([status, error, time.monotonic() - began]))\n"
+    )
+    others = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**others, **proxies},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [(status, error, took_s) for status, error, took_s in map(json.loads, done.stdout.splitlines())]
+
+
+def _plain(targets: tuple[Target, ...]) -> list[tuple[str, str, str, float]]:
+    return [(target.name, target.base_url, target.models[0], target.connect_timeout_s) for target in targets]
 
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/messages/batches", "/anything"])

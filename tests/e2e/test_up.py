@@ -136,3 +136,12 @@ def test_broken_hooks_are_told_and_the_gateway_starts(tmp_path: Path, environ: d
 
     assert "hooks.yaml" in status.stdout
     assert '"problems": ["' in status.stdout
+
+
+def test_a_proxy_that_speaks_socks_is_told_and_the_gateway_starts(tmp_path: Path, environ: dict[str, str]) -> None:
+    """One line for the variable, whichever upstreams it is for."""
+    proxied = {name: value for name, value in environ.items() if not name.lower().endswith("_proxy")}
+    with up(tmp_path, {**proxied, "ALL_PROXY": "socks5://127.0.0.1:1080"}) as gateway:
+        told = gateway.line_with(step="said")["reason"]
+
+    assert told.startswith("problem ALL_PROXY names a SOCKS proxy")

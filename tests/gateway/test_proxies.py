@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpose.gateway.question import proxy_for
+from interpose.gateway.question import proxy_fault, proxy_for
 
 PROXIES = {"https": "http://me:p%40ss@proxy:3128", "http": "plain:8080", "no": "x.com, .y.com,*.z.com, w.com:8443"}
 
@@ -41,3 +41,26 @@ def test_a_login_travels_in_a_header() -> None:
         {"Proxy-Authorization": "Basic bWU6cEBzcw=="},
     )
     assert proxy_for("http://a.com", PROXIES) == ("http://plain:8080", {})
+
+
+@pytest.mark.parametrize(
+    ("proxies", "words"),
+    [
+        ({"https": "socks5://me:secret@localhost:1080"}, "HTTPS_PROXY names a SOCKS proxy"),
+        ({"all": "SOCKS5H://localhost:1080"}, "ALL_PROXY names a SOCKS proxy"),
+        ({"https": "ftp://localhost"}, "HTTPS_PROXY names a proxy that speaks ftp"),
+    ],
+)
+def test_a_proxy_that_takes_no_http_is_named(proxies: dict[str, str], words: str) -> None:
+    """With its variable and the way out, and without its login."""
+    fault = proxy_fault("https://a.com/v1", proxies) or ""
+
+    assert fault.startswith(words)
+    assert "NO_PROXY" in fault
+    assert "secret" not in fault
+
+
+@pytest.mark.parametrize("proxies", [{}, PROXIES, {"all": "socks5://x:1", "https": "http://y:1"}, {"all": "y:1"}])
+def test_other_proxies_have_no_fault(proxies: dict[str, str]) -> None:
+    """Also one without a scheme; SOCKS for other schemes does not matter."""
+    assert proxy_fault("https://a.com/v1", proxies) is None

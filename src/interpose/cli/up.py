@@ -16,7 +16,7 @@ from rich.console import Console
 from interpose import __version__
 from interpose.assembly.folders import canonical_root, user_folders
 from interpose.assembly.presence import Presence, announce, find_gateway, withdraw
-from interpose.assembly.runtime import Runtime
+from interpose.assembly.runtime import Runtime, gateway_settings
 from interpose.assembly.settings import LOOPBACK, load_settings
 from interpose.assembly.workspaces import WorkspacePolicy
 from interpose.cli.feed import Feed
@@ -24,6 +24,7 @@ from interpose.cli.output import console, in_force
 from interpose.cli.serving import followed, serving
 from interpose.cli.terminal import Prompt, Typed, may_prompt, prompting
 from interpose.contracts.errors import ConfigError
+from interpose.gateway.upstream import proxy_faults
 from interpose.gateway.workers import WorkerPool
 from interpose.launch.pointing import hint_lines
 from interpose.trust.approvals import Watch
@@ -70,6 +71,8 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
             feed.start(server.url, server.listens, root, f"{server.url}/l/{secret}")
             if not as_json:
                 _greet(out, server.listens, root, policy, f"{server.url}/l/{secret}")
+            for fault in proxy_faults(gateway_settings(runtime.settings, host=gateway.host).upstreams):
+                feed.say(f"problem {fault}")
             if gateway.host not in LOOPBACK:
                 feed.say(_beyond(server.listens, server.url))
             try:

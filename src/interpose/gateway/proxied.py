@@ -81,8 +81,9 @@ class Proxied:
                 data=body,
                 allow_redirects=False,
                 skip_auto_headers=_AUTOMATIC,
+                # `connect` bounds the proxy's answer to CONNECT and TLS behind it as well; `sock_connect` would not.
                 timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=target.connect_timeout_s, sock_read=target.read_timeout_s
+                    total=None, connect=target.connect_timeout_s, sock_read=target.read_timeout_s
                 ),
                 trace_request_ctx=connection,
                 **options,
@@ -90,6 +91,8 @@ class Proxied:
         except _FAULTS as error:
             is_whole = question.body is None or isinstance(question.body, bytes)
             may_repeat = connection.is_reused and is_whole and question.method in IDEMPOTENT
+            if proxy is not None and isinstance(error, aiohttp.ConnectionTimeoutError):
+                raise Fault("the proxy did not connect to it in time", was_reached=False, is_timeout=True) from error
             raise _fault(error, may_repeat=may_repeat) from error
         return ProxiedAnswer(response)
 

@@ -82,6 +82,22 @@ def proxy_for(url: str, proxies: Mapping[str, str]) -> tuple[str, dict[str, str]
     return found._replace(netloc=place).geturl(), {"Proxy-Authorization": f"Basic {encoded}"}
 
 
+def proxy_fault(url: str, proxies: Mapping[str, str]) -> str | None:
+    """Why `url` cannot be reached through the proxy that `proxies` name for it, in a line for people; None if it can.
+
+    To a proxy HTTP is spoken, and nothing else.
+    """
+    found = proxy_for(url, proxies)
+    if found is None or found[0].startswith(("http://", "https://")):
+        return None
+    scheme = urlsplit(url).scheme
+    variable = f"{scheme if scheme in proxies else 'all'}_proxy".upper()
+    proxy = urlsplit(found[0]).scheme
+    kind = "a SOCKS proxy" if proxy.startswith("socks") else f"a proxy that speaks {proxy}"
+    way_out = "give one at http://, or name the host in NO_PROXY"
+    return f"{variable} names {kind}, and interpose speaks HTTP to proxies; {way_out}"
+
+
 def _goes_direct(parts: SplitResult, no_proxy: str) -> bool:
     """Whether NO_PROXY names the host: by name, by the end of its name, with or without a port, or all by `*`."""
     hosts = (parts.hostname or "", f"{parts.hostname}:{parts.port or {'http': 80, 'https': 443}.get(parts.scheme)}")

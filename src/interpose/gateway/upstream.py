@@ -16,8 +16,9 @@ from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.gateway.client import Fault, Request
 from interpose.gateway.encodings import UndecodableError, Unpacking, encodings_of
 from interpose.gateway.pool import Origin, Pool
-from interpose.gateway.question import HeaderList, Question, joined_url, passed_on, proxy_for
+from interpose.gateway.question import HeaderList, Question, joined_url, passed_on, proxy_fault, proxy_for
 from interpose.gateway.recent import Recent
+from interpose.gateway.settings import PROVIDERS, Upstreams
 
 if TYPE_CHECKING:
     from interpose.gateway.proxied import Proxied
@@ -30,6 +31,7 @@ __all__ = [
     "UpstreamReply",
     "joined_url",
     "passed_on",
+    "proxy_faults",
     "tls_context",
 ]
 
@@ -168,6 +170,9 @@ class Upstream:
         proxy = proxy_for(question.url, self._proxies) if self._proxies else None
         place = self._place(question.url, question.target.ca_file) if proxy is None else None
         if place is None:
+            fault = proxy_fault(question.url, self._proxies)
+            if fault is not None:
+                raise Fault(fault, was_reached=False)
             tls = self._context(question.target.ca_file) if question.url.startswith("https:") else None
             return await self._other_way().send(question, proxy=proxy, tls=tls)
         request = _request(question, place.line)
@@ -249,6 +254,14 @@ def tls_context(ca_file: str | None) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(ca_file, f"cannot be read as certificates: {error}", "give a file in PEM form") from error
     return context
+
+
+def proxy_faults(upstreams: Upstreams) -> list[str]:
+    """Why upstreams cannot be reached through the proxies of the environment, in lines for people, each once."""
+    proxies = _proxies_of_environment()
+    urls = [upstreams.own(provider).base_url for provider in PROVIDERS.values()]
+    urls += [target.base_url for target in upstreams.targets]
+    return list(dict.fromkeys(fault for url in urls if (fault := proxy_fault(url, proxies)) is not None))
 
 
 def _proxies_of_environment() -> dict[str, str]:
