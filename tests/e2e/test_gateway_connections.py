@@ -499,7 +499,9 @@ def test_who_cannot_be_reached() -> None:
                 expected = {
                     "http://nobody.invalid": "the name of the host is not known",
                     closed: "the host does not take the connection",
-                    silent.url.replace("http", "https"): "the host did not take the connection in time",
+                    silent.url.replace(
+                        "http", "https"
+                    ): "the host did not take the connection within 0.3 s (connect_timeout_s)",
                 }
                 for url, words in expected.items():
                     async with upstream.ask(question(url, connect_timeout_s=0.3, retries=0)) as reply:

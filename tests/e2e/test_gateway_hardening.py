@@ -362,6 +362,27 @@ def test_upstreams_whose_answer_is_no_reply(path: str, body: bytes, kind: str, w
     message = json.loads(answer)["error"]["message"]
     assert (status, words in message) == (502, True)
     assert f"{kind} where the API answers JSON" not in message or kind == "text/html"
+    assert "Expecting value" not in message or body
+
+
+def test_an_upstream_that_answers_a_page_is_named_without_its_login() -> None:
+    """The person finds out which setting is wrong, and no key is in the answer and the journal."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        read_request(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>")
+
+    with Peer(serve) as peer:
+        target = Target("mine", "anthropic", peer.url.replace("//", "//me:secret@") + "/a")
+        with House([], upstreams=Upstreams(targets=(target,))) as house:
+            _, _, body = house.raw("POST", APIS[0], GOOD)
+            told = [record.reason for record in house.journal.of_step("failed")]
+
+    words = (
+        f"the upstream mine at {peer.url}/a answered text/html where the API answers JSON or events; is its URL right?"
+    )
+    assert json.loads(body)["error"]["message"] == words
+    assert told == [words]
 
 
 def test_a_compressed_reply_is_judged_plain() -> None:

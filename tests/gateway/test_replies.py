@@ -119,10 +119,10 @@ def test_replies_of_another_shape_pass(codec: Codec, raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", [A, C], ids=["anthropic", "chat"])
-@pytest.mark.parametrize("raw", [b"", b"<html>", b"[]"])
-def test_replies_that_are_not_json(codec: Codec, raw: bytes) -> None:
+@pytest.mark.parametrize(("raw", "words"), [(b"", "empty"), (b"\n", "empty"), (b"<html>", "JSON"), (b"[]", "JSON")])
+def test_replies_that_are_not_json(codec: Codec, raw: bytes, words: str) -> None:
     """They cannot be judged, so they are Unreadable."""
-    with pytest.raises(Unreadable, match="JSON"):
+    with pytest.raises(Unreadable, match=words):
         drive_reply(codec, raw, judge_by())
 
 

@@ -300,10 +300,12 @@ def test_a_thinking_model_is_not_forced() -> None:
 @pytest.mark.parametrize(
     ("raw", "word"),
     [
-        (b"", "not JSON"),
+        (b"", "^the body is empty"),
+        (b" \r\n", "^the body is empty"),
+        (b'\xef\xbb\xbf{"messages": []}', "byte order mark .*, which must be left out$"),
         (b"<html>", "not JSON"),
         (b'{"messages": [', "not JSON"),
-        (b'{"messages": [{"role": NaN}]}', "not JSON"),
+        (b'{"messages": [{"role": NaN}]}', r"the number at messages\[0\].role is NaN, which JSON cannot say$"),
         (b"[]", "not an object"),
         (b'{"messages": {}}', "array"),
         (b'{"messages": [{"role": "user", "content": "\xff"}]}', "UTF-8"),

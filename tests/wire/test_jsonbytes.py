@@ -49,12 +49,26 @@ def test_a_number_that_python_does_not_read_is_what_a_double_makes_of_it() -> No
     assert read_json(b"1" * 4300) == int("1" * 4300)
 
 
-@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "9" * 5000])
-def test_a_number_that_json_cannot_say_is_named_with_its_place(number: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [("NaN", "NaN, which JSON"), ("-Infinity", "-Infinity, which"), ("1e999", "beyond a"), ("9" * 5000, "beyond a")],
+)
+def test_a_number_that_json_cannot_say_is_named_with_its_place(number: str, words: str) -> None:
     """A body that must be written anew for a strict reader says where it cannot be, in words of ours."""
     body = f'{{"a": "\\ud800", "b": [1, {{"c": {number}}}]}}'
-    with pytest.raises(ValueError, match=r"^the number at b\[1\]\.c is NaN, infinite or beyond"):
+    with pytest.raises(ValueError, match=rf"^the number at b\[1\]\.c is {words}"):
         tidied(body.encode())
+
+
+def test_of_numbers_that_json_cannot_say_the_one_that_nobody_may_write_is_named() -> None:
+    """A number beyond a double goes on where the rest can be read strictly; NaN never does."""
+    body = b'{"a": 1e400}'
+
+    assert tidied(body) is body
+    with pytest.raises(ValueError, match=r"^the number at b is Infinity, which JSON cannot say$"):
+        tidied(b'{"a": 1e400, "b": Infinity}')
+    with pytest.raises(ValueError, match=r"^the number is NaN"):
+        tidied(b"NaN")
 
 
 def test_what_json_cannot_say_is_written_as_a_number_that_no_reader_takes_for_another() -> None:

@@ -3,6 +3,7 @@
 A project's file is not read here (`project.py`): a repository must not be able to send a user's key elsewhere.
 """
 
+import math
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -185,8 +186,9 @@ def _check_gateway(gateway: GatewaySection, place: Callable[[str], str]) -> None
     if gateway.on_refusal not in ("continue", "tell"):
         raise wrong("on_refusal", f"{gateway.on_refusal!r} is not possible", 'use "continue" or "tell"')
     for key in ("body_bytes", "body_timeout_s", "streams_max"):
-        if getattr(gateway, key) <= 0:
-            raise wrong(key, f"{getattr(gateway, key)} is not more than nothing", "give a number above 0")
+        value = getattr(gateway, key)
+        if not 0 < value < math.inf:
+            raise wrong(key, f"{value} is not possible", "give a number above 0")
     if not 1 <= gateway.ask_timeout_s <= 600:
         raise wrong("ask_timeout_s", f"{gateway.ask_timeout_s:g} is no time to wait for a person", "1 to 600 seconds")
     for name, digest in gateway.clients.items():

@@ -17,6 +17,9 @@ OWN_NAMES: tuple[Provider, ...] = ("anthropic", "openai", "gemini")
 """The names of the upstreams that are there without a table."""
 
 
+_SECONDS = "give a number of seconds above 0"
+
+
 class UpstreamTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """`[upstreams.NAME]`: one upstream, chosen by the beginning of the model's name.
 
@@ -41,10 +44,9 @@ def read_table(name: str, table: Mapping[str, Any], source: Source) -> UpstreamT
     if read.base_url is not None:
         check_base_url(source.place(f"{own}.base_url"), read.base_url)
     _check_choice(name, read, source)
-    if not (0 < read.connect_timeout_s < math.inf and 0 < read.read_timeout_s < math.inf):
-        raise ConfigError(
-            source.place(own), "a timeout is a number of seconds above 0", "such as connect_timeout_s = 10"
-        )
+    for key, seconds in (("connect_timeout_s", read.connect_timeout_s), ("read_timeout_s", read.read_timeout_s)):
+        if not 0 < seconds < math.inf:
+            raise ConfigError(source.place(f"{own}.{key}"), f"{seconds:g} is no time to wait", _SECONDS)
     if not 0 <= read.retries <= 10:
         raise ConfigError(source.place(f"{own}.retries"), f"{read.retries} is not possible", "0 to 10")
     return read
@@ -87,19 +89,19 @@ def targets(
 def _check_choice(name: str, table: UpstreamTable, source: Source) -> None:
     own = f"upstreams.{name}"
     if name in OWN_NAMES:
-        if table.api is not None or table.models:
-            raise ConfigError(
-                source.place(own), "is the provider's own upstream and takes neither api nor models", "use another name"
-            )
+        key = "api" if table.api is not None else "models" if table.models else ""
+        if key:
+            problem = f"{name} is the provider's own upstream, which takes neither api nor models"
+            raise ConfigError(source.place(f"{own}.{key}"), problem, "use another name, or remove it")
         return
     if table.base_url is None:
         raise ConfigError(source.place(f"{own}.base_url"), "is missing", "such as http://127.0.0.1:11434")
     if table.api not in OWN_NAMES:
-        raise ConfigError(
-            source.place(f"{own}.api"), f"{table.api!r} is not possible", f"use one of {', '.join(OWN_NAMES)}"
-        )
+        problem = "is missing" if table.api is None else f"{table.api!r} is not possible"
+        raise ConfigError(source.place(f"{own}.api"), problem, f"use one of {', '.join(OWN_NAMES)}")
     if not table.models or not all(table.models):
-        raise ConfigError(source.place(f"{own}.models"), "names no model", 'such as models = ["llama*"]')
+        problem = "has an empty name" if table.models else "names no model"
+        raise ConfigError(source.place(f"{own}.models"), problem, 'such as models = ["llama*"]')
 
 
 def _check_certificates(name: str, table: UpstreamTable, source: Source) -> None:

@@ -5,6 +5,7 @@ Does not know: any API's shape.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -61,7 +62,7 @@ def open_body(body: bytes, *, arguments: str = "") -> RawObject:
     except msgspec.ValidationError:
         raise Unreadable("the body is JSON, but not an object") from None
     except ValueError as error:
-        raise Unreadable(f"the body is not JSON: {error}") from None
+        raise _not_json(body, error) from None
     refuse_repeats(body, arguments=arguments)
     return members
 
@@ -71,7 +72,7 @@ def refuse_repeats(data: bytes | None, *, arguments: str = "") -> None:
     try:
         key = repeated_key(data or b"", arguments=arguments)
     except ValueError as error:
-        raise Unreadable(f"the body is not JSON: {error}") from None
+        raise _not_json(data or b"", error) from None
     if key is not None:
         raise Unreadable(f"it can be read in two ways: it has the key {key!r} twice")
 
@@ -234,6 +235,15 @@ def content_text(content: Json) -> str:
         return ""
     texts = [item.get("text") if _is_text(item) else document_text(item) for item in content]
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _not_json(body: bytes, error: ValueError) -> Unreadable:
+    """What a person is told of a body that is not JSON; the library's own words only where they help."""
+    if not body.strip():
+        return Unreadable("the body is empty, and no JSON")
+    if body.startswith(BOM_UTF8):
+        return Unreadable("the body is not JSON: it begins with a byte order mark (EF BB BF), which must be left out")
+    return Unreadable(f"the body is not JSON: {error}")
 
 
 def _left(out: list[bytes]) -> Iterator[bytes]:

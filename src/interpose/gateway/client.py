@@ -23,7 +23,6 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 """The methods of requests that may be sent again though they may have been served (RFC 9110, section 9.2.2)."""
 
 NO_ANSWER = "it closed the connection without an answer"
-SILENT = "it sent nothing for too long"
 
 _PIECE_BYTES = 256 * 1024
 
@@ -43,6 +42,17 @@ class Fault(Exception):  # noqa: N818 - what the other end did; told to whoever 
         self.was_reached = was_reached
         self.is_timeout = is_timeout
         self.may_repeat = may_repeat
+
+
+def undialled(connect_timeout_s: float, problem: str = "the host did not take the connection") -> Fault:
+    """The upstream's host was waited for so long, and there is no connection."""
+    words = f"{problem} within {connect_timeout_s:g} s (connect_timeout_s)"
+    return Fault(words, was_reached=False, is_timeout=True)
+
+
+def silent(read_timeout_s: float) -> Fault:
+    """The upstream was waited for so long, and sent nothing."""
+    return Fault(f"it sent nothing for {read_timeout_s:g} s (read_timeout_s)", is_timeout=True)
 
 
 class Request(NamedTuple):
@@ -300,7 +310,7 @@ class Connection(asyncio.Protocol):
         elif request is None:
             self.close()
         else:
-            self._fail(Fault(SILENT, is_timeout=True))
+            self._fail(silent(request.read_timeout_s))
             _set(self._waiter)
 
 

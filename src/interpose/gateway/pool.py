@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import aiohappyeyeballs
 
-from interpose.gateway.client import IDLE_S, Connection, Fault
+from interpose.gateway.client import IDLE_S, Connection, Fault, undialled
 
 _NEXT_ADDRESS_S = 0.25
 """After how long the next address of a host is tried beside the one before (RFC 8305)."""
@@ -54,7 +54,7 @@ class Pool:
             async with asyncio.timeout(timeout_s):
                 return await self._dialled(origin)
         except TimeoutError:
-            raise Fault("the host did not take the connection in time", was_reached=False, is_timeout=True) from None
+            raise undialled(timeout_s) from None
         except OSError as error:
             raise Fault(_words(error), was_reached=False, may_repeat=True) from error
 

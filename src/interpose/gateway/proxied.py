@@ -12,8 +12,9 @@ import aiohttp
 from yarl import URL
 
 from interpose.gateway.answers import NOT_HTTP, NOT_WHOLE, HeaderList
-from interpose.gateway.client import IDEMPOTENT, NO_ANSWER, SILENT, Fault
+from interpose.gateway.client import IDEMPOTENT, NO_ANSWER, Fault, silent, undialled
 from interpose.gateway.question import Question
+from interpose.gateway.settings import Target
 from interpose.kernel.boundary import fault_line
 
 _AUTOMATIC = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
@@ -24,8 +25,9 @@ _PIECEWISE_BYTES = 256 * 1024
 class ProxiedAnswer:
     """An answer whose head is there; as `client.Answer`."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, target: Target) -> None:
         self._response = response
+        self._target = target
         self._chunks = response.content.iter_any()
         self.status = response.status
         self.phrase = (response.reason or "").encode("latin-1", "replace")
@@ -36,7 +38,7 @@ class ProxiedAnswer:
         try:
             return await anext(self._chunks, b"")
         except _FAULTS as error:
-            raise _fault(error) from error
+            raise _fault(error, self._target) from error
 
     def leave(self) -> None:
         """Gives the connection back, or cuts off what was not read."""
@@ -92,9 +94,9 @@ class Proxied:
             is_whole = question.body is None or isinstance(question.body, bytes)
             may_repeat = connection.is_reused and is_whole and question.method in IDEMPOTENT
             if proxy is not None and isinstance(error, aiohttp.ConnectionTimeoutError):
-                raise Fault("the proxy did not connect to it in time", was_reached=False, is_timeout=True) from error
-            raise _fault(error, may_repeat=may_repeat) from error
-        return ProxiedAnswer(response)
+                raise undialled(target.connect_timeout_s, "the proxy did not connect to it") from error
+            raise _fault(error, target, may_repeat=may_repeat) from error
+        return ProxiedAnswer(response, target)
 
 
 async def _note_reuse(_session: aiohttp.ClientSession, context: SimpleNamespace, _details: object) -> None:
@@ -113,13 +115,16 @@ def _header_text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def _fault(error: Exception, *, may_repeat: bool = False) -> Fault:
+def _fault(error: Exception, target: Target, *, may_repeat: bool = False) -> Fault:
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return undialled(target.connect_timeout_s)
+    if isinstance(error, TimeoutError):
+        return silent(target.read_timeout_s)
     is_refused = isinstance(error, aiohttp.ClientConnectorError)
     is_cut = may_repeat and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
     return Fault(
         _words(error),
-        was_reached=not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError),
-        is_timeout=isinstance(error, TimeoutError),
+        was_reached=not isinstance(error, aiohttp.ClientConnectorError),
         may_repeat=is_refused or is_cut,
     )
 
@@ -134,10 +139,6 @@ def _words(error: Exception) -> str:
         case aiohttp.ClientConnectorError():
             whom = "the proxy" if isinstance(error, aiohttp.ClientProxyConnectionError) else "the host"
             return f"{whom} does not take the connection: {error.os_error.strerror or error.os_error}"
-        case aiohttp.ConnectionTimeoutError():
-            return "the host did not take the connection in time"
-        case TimeoutError():
-            return SILENT
         case aiohttp.ClientPayloadError():
             return NOT_WHOLE
         case aiohttp.ServerDisconnectedError():

@@ -84,7 +84,8 @@ class Replying:
         if start.startswith(b"{"):
             await self._whole(_put_back(first, chunks))
             return
-        await self.teller.fail(502, f"the upstream answered {_odd(kind, start)}; is its URL right?")
+        who = f"the upstream {self.target.name} at {self.target.address}"
+        await self.teller.fail(502, f"{who} answered {_odd(kind, start)}; is its URL right?")
 
     async def _streamed(self, chunks: AsyncIterator[bytes | UpstreamDown]) -> None:
         await self.teller.outgoing.start(self.reply.status, _without_length(self.reply.headers), self.reply.phrase)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from interpose.gateway.api import ApiName
 
@@ -50,6 +51,12 @@ class Target:
     connect_timeout_s: float = 10.0
     read_timeout_s: float = 600.0
     retries: int = 1
+
+    @property
+    def address(self) -> str:
+        """Where requests go, for people: without a login that the URL may hold, and without what may be a key."""
+        parts = urlsplit(self.base_url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
     def takes(self, model: str) -> bool:
         """Whether requests for `model` are meant for this upstream."""

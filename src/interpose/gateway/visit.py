@@ -89,7 +89,7 @@ class Teller:
     async def upstream_down(self, target: Target, down: UpstreamDown) -> None:
         """Tells that there is no answer, and whose fault it is."""
         problem = "got no usable answer from" if down.was_reached else "cannot reach"
-        await self.fail(504 if down.is_timeout else 502, f"interpose {problem} {target.base_url}: {down.reason}")
+        await self.fail(504 if down.is_timeout else 502, f"interpose {problem} {target.address}: {down.reason}")
 
     async def broken(self, error: Exception) -> None:
         """A fault of our own. What has begun to leave is cut off, so that nobody takes it for the whole."""

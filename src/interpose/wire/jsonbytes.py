@@ -12,6 +12,12 @@ import msgspec
 from interpose.contracts.json import Json
 
 
+class _Constant(str):
+    """NaN or an infinity, by its name."""
+
+    __slots__ = ()
+
+
 def read_json(data: bytes) -> Json:
     """The value, read as leniently as common clients read it (NaN, half surrogate pairs, repeated keys: the last).
 
@@ -70,8 +76,7 @@ def tidied(data: bytes) -> bytes:
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        place = next(_unfit_numbers(value, ""), "")
-        raise ValueError(f"the number {place}is NaN, infinite or beyond a double, which JSON cannot say") from None
+        raise ValueError(_unfit(data)) from None
     except RecursionError:
         raise ValueError("nested too deep to be read") from None
     return text.encode("utf-8", "replace")
@@ -103,8 +108,18 @@ def _told_unfit(value: Json) -> Json:
             return value
 
 
-def _unfit_numbers(value: Json, path: str) -> Iterator[str]:
-    """Where the numbers stand that no JSON can say."""
+def _unfit(data: bytes) -> str:
+    """Which number keeps the JSON from being written anew: one that is no JSON before one that is too large."""
+    value = json.loads(data.decode("utf-8", "replace"), parse_int=integer_of, parse_constant=_Constant)
+    numbers = list(_unfit_numbers(value, ""))
+    place, name = next((number for number in numbers if number[1]), numbers[0])
+    if name:
+        return f"the number {place}is {name}, which JSON cannot say"
+    return f"the number {place}is beyond a double, which cannot be where half a surrogate pair stands as well"
+
+
+def _unfit_numbers(value: Json, path: str) -> Iterator[tuple[str, str]]:
+    """The numbers that are not written anew: where each stands, and its name where it is no JSON."""
     match value:
         case dict():
             for key, inner in value.items():
@@ -112,5 +127,7 @@ def _unfit_numbers(value: Json, path: str) -> Iterator[str]:
         case list():
             for place, inner in enumerate(value):
                 yield from _unfit_numbers(inner, f"{path}[{place}]")
+        case _Constant():
+            yield (f"at {path} " if path else ""), str(value)
         case float() if not math.isfinite(value):
-            yield f"at {path} " if path else ""
+            yield (f"at {path} " if path else ""), ""
