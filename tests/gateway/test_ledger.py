@@ -2,7 +2,10 @@
 
 import asyncio
 
-from interpose.contracts.verdict import Verdict
+import pytest
+
+from interpose.contracts.stages import Annotation
+from interpose.contracts.verdict import Reminder, ToolChoice, Verdict
 from interpose.gateway.api import NewResult, NewTurn, ProposedCall, ResultEdit, TurnEdit
 from interpose.gateway.ledger import CALL_AGAIN_S, Ledger, SessionLedger
 
@@ -165,3 +168,91 @@ def test_whose_a_reply_is_outlives_the_process() -> None:
     ledger.keep_followed("resp_1", "s")
 
     assert (later.followed("resp_1"), later.followed("resp_2")) == ("s", None)
+
+
+CALL = ProposedCall("t1", "Bash", {"command": "ls"})
+PLAIN = Verdict("a-1", "tool.call", "allowed")
+
+
+def kept_and_later() -> tuple[SessionLedger, SessionLedger, list[str]]:
+    """A ledger, that of the process after it, and the kinds of what was kept, in order."""
+    later = SessionLedger()
+    kinds: list[str] = []
+
+    def keep(kind: str, key: str, value: bytes) -> None:
+        kinds.append(kind)
+        later.restore(kind, key, value)
+
+    return SessionLedger(keep=keep), later, kinds
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        PLAIN._replace(outcome="patched", arguments={"command": "ls -a", "n": 1}),
+        PLAIN._replace(annotations=(Annotation("h", "warn", "seen", in_front=True), Annotation("h", "info", "too"))),
+        PLAIN._replace(reminders=(Reminder("h", "info", "be brief"),)),
+        PLAIN._replace(tool_choice=ToolChoice("required", "Read")),
+        PLAIN._replace(tool_choice=ToolChoice("none")),
+    ],
+)
+def test_a_call_whose_verdict_is_to_be_heard_outlives_the_process(verdict: Verdict) -> None:
+    """With all that its result is told."""
+    ledger, later, _ = kept_and_later()
+    ledger.remember_call(CALL, verdict)
+
+    assert later.released_call("t1") == ledger.released_call("t1") == (CALL, verdict)
+
+
+def test_a_plain_call_is_kept_only_where_the_provider_has_the_history() -> None:
+    """A client that has it tells the name and the arguments with the result."""
+    ledger, later, kinds = kept_and_later()
+    ledger.remember_call(CALL, PLAIN)
+    assert (kinds, later.released_call("t1")) == ([], None)
+
+    problem = ProposedCall("t2", "Bash", {}, "arguments that are no object")
+    ledger.remember_call(problem, PLAIN, is_stored=True)
+    ledger.remember_call(ProposedCall("", "Bash", {}), PLAIN, is_stored=True)
+    assert (kinds, later.released_call("t2")) == (["call"], (problem, PLAIN))
+
+
+def test_a_call_under_the_id_of_an_earlier_one_takes_its_place() -> None:
+    """Some providers count ids anew: what the earlier one had to say is not said of this one."""
+    ledger, later, kinds = kept_and_later()
+    ledger.remember_call(CALL, PLAIN._replace(annotations=(Annotation("h", "warn", "seen"),)))
+    for _ in range(3):
+        ledger.remember_call(CALL, PLAIN)
+
+    assert kinds == ["call", "call"]
+    assert later.released_call("t1") == (CALL, PLAIN)
+
+
+def test_odd_arguments_are_kept_or_do_no_harm() -> None:
+    """Half a surrogate pair comes back as it was; what is nested too deep to be written is not kept."""
+    ledger, later, kinds = kept_and_later()
+    odd = ProposedCall("t\ud800", "Bash", {"command": "\ud83d", "n": 10**30})
+    deep: dict[str, object] = {}
+    for _ in range(20_000):
+        deep = {"a": deep}
+    ledger.remember_call(odd, PLAIN, is_stored=True)
+    ledger.remember_call(ProposedCall("deep", "Bash", deep), PLAIN, is_stored=True)
+
+    assert kinds == ["call"]
+    assert later.released_call("t\ud800") == (odd, PLAIN)
+    assert ledger.released_call("deep") is not None
+
+
+def test_reminders_wait_also_in_the_next_process() -> None:
+    """Until they are given out; those that waited already are among them."""
+    first, second = Reminder("h", "info", "one"), Reminder("h", "warn", "two")
+    ledger, later, kinds = kept_and_later()
+    ledger.wait_for_turn(())
+    assert ledger.waiting() == ()
+    ledger.wait_for_turn([first])
+    ledger.wait_for_turn([second])
+    assert later.waiting() == (first, second)
+
+    ledger.wait_for_turn(())
+    assert ledger.waiting() == (first, second)
+    assert (later.waiting(), ledger.waiting()) == ((), ())
+    assert kinds == ["waiting"] * 4

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interpose.contracts.errors import StorageError
-from interpose.contracts.verdict import Verdict
+from interpose.contracts.verdict import Reminder, Verdict
 from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
 from interpose.gateway.ledger import Ledger, SessionLedger
 from interpose.gateway.sessions import KEPT_S, LOOK_EVERY_S, PARTS_KEPT, SCHEMA, SESSIONS_KEPT, SqliteLedgers
@@ -15,6 +15,8 @@ from interpose.kernel.db import Schema, open_database
 from interpose.testing.fakes import FakeClock
 
 MARK = Mark({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"b": 1.5, "a": "ü"}}, "no", ends_round=True)
+
+REMINDER = Reminder("r", "info", "remember this")
 
 
 def open_store(folder: Path, clock: FakeClock | None = None, told: list[str] | None = None) -> SqliteLedgers:
@@ -43,6 +45,8 @@ async def filled(ledger: SessionLedger) -> None:
     ledger.remember_call(
         ProposedCall("t4", "Bash", {"command": "ls"}), Verdict("a", "tool.call", "patched", arguments={"command": "x"})
     )
+    ledger.remember_call(ProposedCall("t5", "Bash", {"command": "ls"}), Verdict("a", "tool.call", "allowed"))
+    ledger.wait_for_turn([REMINDER])
 
 
 def test_a_new_process_knows_every_edit(tmp_path: Path) -> None:
@@ -65,7 +69,13 @@ def test_a_new_process_knows_every_edit(tmp_path: Path) -> None:
     assert list(restored.lines("root")) == ["[interpose] line"]
     assert restored.resumed("resp_1") == Resumed("resp_2", (MARK,))
     assert restored.original("t4", {"command": "x"}) == {"command": "ls"}
-    assert restored.restored == 5
+    assert restored.released_call("t4") == (
+        ProposedCall("t4", "Bash", {"command": "ls"}),
+        Verdict("a", "tool.call", "patched", arguments={"command": "x"}),
+    )
+    assert restored.released_call("t5") is None
+    assert restored.waiting() == (REMINDER,)
+    assert restored.restored == 7
     assert (other.restores, other.restored) == (False, 0)
 
 
@@ -158,12 +168,16 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
         ("new kind", "[]", b"{}"),
         ("original", '["t"]', b"[]"),
         ("turn", '["x","d"]', b"{}"),
+        ("call", '["t"]', b'{"call": {"call_id": "t"}}'),
+        ("call", "[]", b"{}"),
+        ("waiting", "[]", b'[{"handler": 5}]'),
     ]:
         store.keep("l", "s", kind, key, value)
     ledger = asyncio.run(Ledger(store).session("l", "s"))
     store.close()
 
     assert (ledger.restores, list(ledger.edited_calls), list(ledger.edited_positions)) == (False, [], [])
+    assert (ledger.released_call("t"), ledger.waiting(), ledger.restored) == (None, (), 0)
 
 
 def test_a_file_that_is_damaged_later_stops_nothing(tmp_path: Path) -> None:
@@ -215,3 +229,16 @@ def test_a_session_that_nobody_can_look_for_may_be_known(tmp_path: Path) -> None
     store = open_store(tmp_path)
     store.close()
     assert store.may_know("l", "s")
+
+
+def test_a_part_that_is_kept_too_late_is_lost(tmp_path: Path) -> None:
+    """Also where nothing was kept before: no thread is started for a file that was let go."""
+    store = open_store(tmp_path)
+    store.close()
+    store.keep("l", "s", "mark", "[]", b"{}")
+    assert store.flush()
+    store.close()
+
+    again = open_store(tmp_path)
+    assert list(again.load("l", "s")) == []
+    again.close()

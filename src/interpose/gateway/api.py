@@ -307,6 +307,11 @@ class RequestView(Protocol):
         ...
 
     @property
+    def is_stored(self) -> bool:
+        """Whether the provider keeps the history, so that a later request need not tell what the model said."""
+        ...
+
+    @property
     def root(self) -> str:
         """The same for all requests of one conversation, however long; several may share a session."""
         ...

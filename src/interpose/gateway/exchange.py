@@ -371,6 +371,7 @@ class Exchange:
             place=_place(request, f"{begun.number}:{policy.generation}"),
             is_aside=identity.is_compaction,
             is_anew=begun.is_anew,
+            is_stored=request.is_stored,
         )
 
     async def _opened_ledger(self) -> SessionLedger:

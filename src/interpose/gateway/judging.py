@@ -47,7 +47,8 @@ class Judging:
     """The policy as one exchange sees it. Used by that exchange's task only.
 
     `place` names where in its conversation the reply will stand; the same for a request that is sent again. `is_aside`
-    says that the request only shortens the history: it is no part of a turn. `is_anew` says that it is asked for anew.
+    says that the request only shortens the history: it is no part of a turn. `is_anew` says that it is asked for anew,
+    `is_stored` that the provider keeps the history.
     """
 
     policy: Policy
@@ -58,6 +59,7 @@ class Judging:
     place: str = ""
     is_aside: bool = False
     is_anew: bool = False
+    is_stored: bool = False
     _equals: dict[str, int] = field(default_factory=dict)
 
     async def news(self, request: RequestView) -> tuple[TurnEdit, ToolChoice | None]:
@@ -96,7 +98,7 @@ class Judging:
             self._key(call), partial(self._call, call), call_id=call.call_id, now_s=now_s
         )
         if verdict.allowed:
-            self.ledger.remember_call(call, verdict)
+            self.ledger.remember_call(call, verdict, is_stored=self.is_stored)
         return verdict
 
     async def turn_end(self, text: str, stop_reason: str | None) -> str | None:

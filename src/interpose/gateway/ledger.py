@@ -10,18 +10,19 @@ import asyncio
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, Protocol, TypeVar
-
-import msgspec
 
 from interpose.contracts.json import JsonObject
 from interpose.contracts.verdict import Reminder, Verdict
 from interpose.contracts.wording import framed
 from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
 from interpose.gateway.conversations import Conversations
+from interpose.gateway.kept import Released, decoded, encoded, says_something
+from interpose.gateway.once import Once
 from interpose.gateway.recent import Recent
 from interpose.kernel.canonical import canonical_hash
 
@@ -98,7 +99,7 @@ class SessionLedger:
         self._noted: set[str] = set()
         self.restored = 0
         """How many parts an earlier process had kept."""
-        self._judged_now: dict[object, asyncio.Event] = {}
+        self._once = Once()
 
     @property
     def edited_calls(self) -> Collection[str]:
@@ -126,13 +127,23 @@ class SessionLedger:
         """Whether anything of the model's history may differ from what the client has of it."""
         return bool(self._lines or self._changed_calls)
 
-    def remember_call(self, call: ProposedCall, verdict: Verdict) -> None:
-        """Keeps a released call and its verdict, whose annotations wait for the result. A call needs an id for that."""
+    def remember_call(self, call: ProposedCall, verdict: Verdict, *, is_stored: bool = False) -> None:
+        """Keeps a released call and its verdict, whose annotations wait for the result. A call needs an id for that.
+
+        A later process is told of it where the verdict is to be heard, or the provider has `is_stored` the history:
+        else all that matters is in the client's own.
+        """
         if verdict.arguments is not None:
             self.keep_original(call.call_id, verdict.arguments, call.arguments)
-        if call.call_id:
-            with self._lock:
-                self._calls.put(call.call_id, (call, verdict))
+        if not call.call_id:
+            return
+        with self._lock:
+            before = self._calls.get(call.call_id)
+            self._calls.put(call.call_id, (call, verdict))
+        # Some providers count the ids of calls anew: what an earlier call had to say is not this one's.
+        is_anew = before is not None and says_something(before[1])
+        if is_stored or is_anew or says_something(verdict):
+            self._store("call", [call.call_id], Released.of(call, verdict))
 
     def keep_original(self, call_id: str, given: JsonObject, own: JsonObject) -> None:
         """Keeps the arguments that the model gave a call which the agent was `given` with others.
@@ -258,11 +269,14 @@ class SessionLedger:
         """Keeps reminders for the turn that starts next."""
         with self._lock:
             self._waiting += reminders
+            waiting = tuple(self._waiting)
+        self._store("waiting", [], waiting, is_edit=bool(waiting))
 
     def waiting(self) -> tuple[Reminder, ...]:
         """The reminders that waited for a turn; from then on they do not wait any more."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
+        self._store("waiting", [], (), is_edit=bool(waiting))
         return tuple(waiting)
 
     async def call_once(
@@ -272,7 +286,7 @@ class SessionLedger:
 
         Under another `call_id` it is the same for a while: a request that is sent again gets new ids of the provider.
         """
-        async with self._turn_to_judge(key):
+        async with self._once.of(key):
             known = self._verdicts.get(key)
             if known is not None and (known[1] == call_id or now_s - known[2] <= CALL_AGAIN_S):
                 return known[0]
@@ -294,7 +308,7 @@ class SessionLedger:
         anew in each reply: `nth` tells which of equal results it is, and is asked only where that matters.
         """
         first = key = (result.call_id, result.digest)
-        async with self._turn_to_judge(first):
+        async with self._once.of(first):
             if self._own_result_edit(*first) is not None:
                 key = _numbered(first, nth())
                 known = self._own_result_edit(*key)
@@ -315,7 +329,7 @@ class SessionLedger:
     ) -> TurnEdit:
         """As `result_once`, for the person's newest message; one that was refused may be asked for anew."""
         key = (turn.position, turn.digest)
-        async with self._turn_to_judge(key):
+        async with self._once.of(key):
             known = self._own_turn_edit(*key)
             if known is not None and not (is_anew and known.refusal is not None):
                 return known
@@ -327,30 +341,31 @@ class SessionLedger:
     def restore(self, kind: str, key: str, value: bytes) -> None:
         """Takes a part that an earlier process kept; what cannot be read is left out."""
         try:
-            name = msgspec.json.decode(key.encode())
+            name = decoded(key.encode(), list[Any])
             match kind:
                 case "result":
-                    self._put_result((str(name[0]), str(name[1])), msgspec.json.decode(value, type=ResultEdit))
+                    self._put_result((str(name[0]), str(name[1])), decoded(value, ResultEdit))
                 case "turn":
-                    self._put_turn((int(name[0]), str(name[1])), msgspec.json.decode(value, type=TurnEdit))
+                    self._put_turn((int(name[0]), str(name[1])), decoded(value, TurnEdit))
                 case "mark":
-                    self._put_mark((str(name[0]), str(name[1]), int(name[2])), msgspec.json.decode(value, type=Mark))
+                    self._put_mark((str(name[0]), str(name[1]), int(name[2])), decoded(value, Mark))
+                case "call":
+                    self._calls.put(str(name[0]), decoded(value, Released).known())
                 case "original":
-                    self._put_original((str(name[0]), str(name[1])), msgspec.json.decode(value, type=dict[str, Any]))
+                    self._put_original((str(name[0]), str(name[1])), decoded(value, dict[str, Any]))
                 case "resumed":
-                    self._resumed.put(str(name[0]), msgspec.json.decode(value, type=Resumed))
+                    self._resumed.put(str(name[0]), decoded(value, Resumed))
                 case "refused":
-                    self._refused.put(str(name[0]), msgspec.json.decode(value, type=TurnEdit))
+                    self._refused.put(str(name[0]), decoded(value, TurnEdit))
                 case "followed":
-                    self._followed.put(str(name[0]), msgspec.json.decode(value, type=str))
+                    self._followed.put(str(name[0]), decoded(value, str))
+                case "waiting":
+                    self._waiting = decoded(value, list[Reminder])
                 case _:
                     return
             self.restored += 1
-        except (msgspec.MsgspecError, ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError):
             return
-
-    def _turn_to_judge(self, key: object) -> "_Turn":
-        return _Turn(self._judged_now, key)
 
     def _own_result_edit(self, call_id: str, digest: str) -> ResultEdit | None:
         with self._lock:
@@ -368,8 +383,10 @@ class SessionLedger:
         self._store("turn", list(key), edit, is_edit=is_known or not edit.is_empty)
 
     def _store(self, kind: str, key: list[str | int], value: object, *, is_edit: bool = True) -> None:
-        if self._keep is not None and is_edit:
-            self._keep(kind, msgspec.json.encode(key).decode(), msgspec.json.encode(value))
+        if self._keep is None or not is_edit:
+            return
+        with suppress(RecursionError):  # the next process does without what is nested too deep to be written
+            self._keep(kind, encoded(key).decode(), encoded(value))
 
     def _put_result(self, key: tuple[str, str], edit: ResultEdit) -> None:
         with self._lock:
@@ -434,24 +451,6 @@ class Ledger:
                 known = made
                 self._sessions.put(key, known)
             return known
-
-
-class _Turn:
-    """The turn to judge what a key names: one task at a time has it, the others wait."""
-
-    __slots__ = ("_judged_now", "_key")
-
-    def __init__(self, judged_now: dict[object, asyncio.Event], key: object) -> None:
-        self._judged_now = judged_now
-        self._key = key
-
-    async def __aenter__(self) -> None:
-        while (other := self._judged_now.get(self._key)) is not None:
-            await other.wait()
-        self._judged_now[self._key] = asyncio.Event()
-
-    async def __aexit__(self, *_error: object) -> None:
-        self._judged_now.pop(self._key).set()
 
 
 class _Either(Collection[str]):

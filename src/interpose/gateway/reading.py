@@ -84,6 +84,11 @@ class ReadRequest(ABC):
         """As the port says: none, where clients keep the history."""
         return ()
 
+    @property
+    def is_stored(self) -> bool:
+        """As the port says: clients keep it."""
+        return False
+
     @cached_property
     def tools(self) -> list[Json]:
         """As the port says."""

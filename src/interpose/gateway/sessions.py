@@ -171,11 +171,11 @@ class SqliteLedgers:
         return written.wait(timeout_s)
 
     def close(self) -> None:
-        """Writes what waits and lets the file go. May be called twice."""
+        """Writes what waits and lets the file go; what is kept later is lost. May be called twice."""
         with self._starting:
             writer, self._writer = self._writer, None
-        if writer is not None:
             self._is_closed = True
+        if writer is not None:
             self._hurry.set()
             writer.join(FLUSH_TIMEOUT_S)
         self._database.close()

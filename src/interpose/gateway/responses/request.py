@@ -83,6 +83,11 @@ class ResponsesRequest(ReadRequest):
         items = (self._field(at, "id") for at, head in heads if head.type == "item_reference")
         return tuple(name for name in (self._after, *items) if isinstance(name, str) and name)
 
+    @property
+    def is_stored(self) -> bool:
+        """As the port says."""
+        return is_stored(self._top)
+
     @cached_property
     def root(self) -> str:
         """As the port says: what the person said first, in whichever form."""
@@ -121,7 +126,7 @@ class ResponsesRequest(ReadRequest):
         """As the port says: a conversation that the provider keeps goes on without this request's items, which are
         owed to it.
         """
-        if not is_stored(self._top):
+        if not self.is_stored:
             return {}
         earlier = self._resumed(edits)
         before = self._after if isinstance(self._after, str) else ""
