@@ -63,6 +63,8 @@ class EventStream(ABC):
         """The last that came, all of one read."""
         self._unread = b""
         """The last that left without being read."""
+        self._behind = 0
+        """How many bytes of the last read stand behind the event that is taken."""
         self._is_between = False
         """Whether the former reply is over and the next one has not begun."""
         self._wants_text = False
@@ -127,18 +129,24 @@ class EventStream(ABC):
         if plain:
             self._pass_unread(plain)
             out.append(plain)
+        self._behind = sum(len(event.raw) for event in events)
         for event in events:
+            self._behind -= len(event.raw)
             if self._first_mark(event.raw) < 0:
                 self._pass_unread(event.raw)
                 out.append(event.raw)
                 continue
             if self._collects(event):
                 continue
-            yield from self._take(event, out)
+            try:
+                yield from self._take(event, out)
+            except Unreadable:
+                self._reader = SseReader()  # what is behind it is nobody's, also what still waits for its end
+                raise
             if self._is_between:
                 break
-        if out:
-            yield b"".join(out)
+        self._behind = 0
+        yield from left(out)
 
     def finish(self, fault: str | None = None) -> Steps:
         """As the port says. A last event whose line ends never came gets them where something stands behind it."""
@@ -183,9 +191,18 @@ class EventStream(ABC):
         """What clients of this API take an event to say."""
         return event.data
 
-    def _passes_cut(self, raw: bytes) -> bool:
-        """Whether an event that breaks off, and tells of no call, leaves all the same."""
+    def _passes_cut(self, event: SseEvent) -> bool:
+        """Whether an event that breaks off leaves all the same: it tells of no call, or of nothing."""
+        is_clear = _CALL_WORD.search(event.raw) is None
+        return is_clear and (self._said(event) is None or self._bears_cut(event.raw))
+
+    def _bears_cut(self, raw: bytes) -> bool:
+        """Whether nobody is misled by the first half of an event that says something."""
         return self._first_mark(raw) < 0
+
+    def _pass_cut(self, event: SseEvent, out: Out) -> None:
+        """Lets it leave behind all that came before it."""
+        out.append(event.raw)
 
     def _collects(self, event: SseEvent) -> bool:  # noqa: ARG002 - for streams whose held calls come in hundreds
         """Whether the event is but another piece of what is held, in the form that nearly all have, and was kept."""
@@ -226,14 +243,14 @@ class EventStream(ABC):
         if _is_whole(self._said(last)):
             yield from self._take(last, out)
             return None
-        if self._is_holding():
-            return None  # the end of the stream says what became of the call
-        if _CALL_WORD.search(rest) is not None:
-            yield Dropped("", "unknown", CUT_SHORT)
-            return CUT_SHORT_TOLD
-        if self._passes_cut(rest):
-            out.append(last.raw)
-        return None
+        if not self._is_holding() and self._passes_cut(last):
+            self._pass_cut(last, out)
+            return None
+        self._missing = b""  # it does not leave
+        if self._is_holding() or _CALL_WORD.search(rest) is None:
+            return None  # the end of the stream says what became of a call
+        yield Dropped("", "unknown", CUT_SHORT)
+        return CUT_SHORT_TOLD
 
     def _completed(self, rest: bytes) -> SseEvent:
         """An unfinished event with its line ends, so that whatever comes next is another one."""
@@ -257,6 +274,9 @@ class EventStream(ABC):
 
     def _taken(self) -> tuple[bytes, tuple[Part, ...]]:
         """All that was kept of a reply, and the same with what was read; what comes next is another one."""
+        if self._behind:
+            self._transcript.cut(self._behind)
+            self._behind = 0
         blocks, read, self._read = self._transcript.blocks, self._read, {}
         raw = self._transcript.taken()
         if not raw or not read:

@@ -22,6 +22,12 @@ class Transcript:
         if self.size <= TRANSCRIPT_BYTES_MAX:
             self.blocks.append(block)
 
+    def cut(self, size: int) -> None:
+        """Leaves out the last `size` bytes, all of the last block."""
+        self.size -= size
+        if self.size + size <= TRANSCRIPT_BYTES_MAX:
+            self.blocks[-1] = self.blocks[-1][:-size]
+
     def taken(self) -> bytes:
         """All that was kept, "" when it was too much; what follows is another reply."""
         raw = b"".join(self.blocks) if self.size <= TRANSCRIPT_BYTES_MAX else b""

@@ -108,6 +108,9 @@ class AnthropicStream(EventStream):
     def _is_holding(self) -> bool:
         return bool(self._held)
 
+    def _pass_cut(self, event: SseEvent, out: Out) -> None:
+        self._pass(event, out)
+
     def _first_mark(self, raw: bytes) -> int:
         if self._held or self._tail or self._closed or self._before or self._places.has_moved:
             return 0

@@ -108,6 +108,9 @@ class ChatStream(EventStream):
             return 0
         return first_mark(raw)
 
+    def _pass_cut(self, event: SseEvent, out: Out) -> None:
+        self._pass(event, out)
+
     def _note_text(self, raw: bytes) -> None:
         self._has_text = TEXT_MARK.search(raw) is not None
         self._wants_text = not self._has_text

@@ -97,8 +97,14 @@ class _Events(EventStream):
     def _first_mark(self, raw: bytes) -> int:
         return -1 if self._chunks.passes(raw) else 0
 
-    def _passes_cut(self, raw: bytes) -> bool:  # noqa: ARG002 - clients say themselves that they cannot read it
+    def _bears_cut(self, raw: bytes) -> bool:  # noqa: ARG002 - clients say themselves that they cannot read it
         return not self._chunks.is_over
+
+    def _pass_cut(self, event: SseEvent, out: Out) -> None:
+        if self._tail:
+            self._tail.append(event)
+            return
+        out.append(event.raw)
 
     def _said(self, event: SseEvent) -> bytes | None:
         return event.data if event.data is not None else _bare(event)
