@@ -24,6 +24,8 @@ from interpose.gateway.identity import unnamed
 from interpose.gateway.server import Server, ThreadedServer, serve
 from interpose.gateway.settings import GatewaySettings, Upstreams
 from interpose.kernel.clock import SystemClock
+from interpose.testing import anthropic as anthropic_api
+from interpose.testing import chat as chat_api
 from interpose.testing.fakes import FakePolicy, FakeWorkspaces, allow, refuse
 from interpose.testing.upstream import (
     Failure,
@@ -386,24 +388,37 @@ def test_upstream_down_and_an_upstreams_own_errors(clients: Callable[..., Any]) 
 
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
 @pytest.mark.parametrize(
-    ("answer", "status"),
+    ("answer", "status", "told"),
     [
-        (RawBody(b"<html>log in</html>"), 502),
-        (RawBody(b"<html>", "application/json"), 502),
-        (RawBody(b"hello", "text/plain"), 502),
-        (RawBody(b"", "text/plain"), 200),
-        (RawBody(b"{}", "text/plain"), 200),
-        (RawBody(b": note\n\n", ""), 200),
+        (RawBody(b"<html>log in</html>"), 502, ["failed"]),
+        (RawBody(b"<html>", "application/json"), 502, ["failed"]),
+        (RawBody(b"hello", "text/plain"), 502, ["failed"]),
+        (RawBody(b"", "text/plain"), 200, []),
+        (RawBody(b"{}", "text/plain"), 200, []),
+        (RawBody(b": note\n\n", ""), 200, ["cut_short"]),
     ],
 )
-def test_replies_that_cannot_be_judged_do_not_pass(path: str, answer: RawBody, status: int) -> None:
+def test_replies_that_cannot_be_judged_do_not_pass(path: str, answer: RawBody, status: int, told: list[str]) -> None:
     """What is not read as JSON or events is a 502; what only lacks a proper type is judged as what it is."""
     with House([answer]) as house:
         answered, _, body = house.raw("POST", path, json.dumps({"messages": MESSAGES}).encode())
 
     assert answered == status
     assert status == 200 or "upstream" in json.loads(body)["error"]["message"]
-    assert len(house.journal.of_step("failed")) == (status == 502)
+    assert [record.outcome for record in house.journal.of_step("failed")] == told
+
+
+@pytest.mark.parametrize(("path", "end"), [("/v1/messages", b"message_stop"), ("/v1/chat/completions", b"[DONE]")])
+def test_a_stream_that_never_tells_its_end_is_journalled_so(path: str, end: bytes) -> None:
+    """It passes as it came, and whoever asks why the agent stopped finds the reason; an event of a finish is enough."""
+    frames = list((anthropic_api if path == "/v1/messages" else chat_api).stream(Reply(Text("So.")), 1, {}))
+    whole, cut = (b"".join(some) for some in (frames, frames[:2]))
+    with House([RawBody(body, "text/event-stream") for body in (whole, cut, b"")]) as house:
+        bodies = [house.raw("POST", path, json.dumps({"messages": MESSAGES}).encode())[2] for _ in range(3)]
+
+    assert bodies == [whole, cut, b""]
+    assert end in whole
+    assert [record.outcome for record in house.journal.of_step("failed")] == ["cut_short"] * 2
 
 
 def test_an_untyped_reply_is_judged_all_the_same() -> None:

@@ -381,6 +381,11 @@ class ReplyStream(Protocol):
         """
         ...
 
+    @property
+    def is_ended(self) -> bool:
+        """Once it is finished: whether the model's last reply told its end, which a stream may break off before."""
+        ...
+
 
 class GoneOn(Protocol):
     """How a history goes on within one reply of the client's. Keeps no state."""

@@ -37,6 +37,7 @@ _BOM = b"\xef\xbb\xbf"
 _BLANK_BYTES_MAX = 64 * 1024
 """So many blanks are nothing."""
 
+_UNENDED = "the upstream's stream ended without the event that tells its end; what came was let through"
 _SSE_STARTS = (b"event:", b"data:", b"id:", b"retry:", b":")
 
 
@@ -98,6 +99,8 @@ class Replying:
         if fault is not None:
             self.teller.record("failed", outcome="upstream_died", reason=fault)
             await self._drive(stream.finish(f"interpose: {fault}"), self._write)
+        elif not stream.is_ended:
+            self.teller.record("failed", outcome="cut_short", reason=_UNENDED)
         await self.teller.outgoing.end()
 
     async def _one_stream(

@@ -171,6 +171,11 @@ class EventStream(ABC):
             yield from self._ended(fault, out)
         yield from left(out)
 
+    @property
+    @abstractmethod
+    def is_ended(self) -> bool:
+        """As the port says."""
+
     @abstractmethod
     def _ended(self, fault: str | None, out: Out) -> Steps:
         """The end of the stream, as the API has it, behind its last event: what is still held is dropped."""

@@ -26,6 +26,11 @@ class WholeReply(ABC):
         """
         yield from self._judged_body(self._taken())
 
+    @property
+    def is_ended(self) -> bool:
+        """As the port says: half a body is no reply."""
+        return True
+
     @abstractmethod
     def _judged_body(self, body: bytes) -> Steps:
         """The steps for one body of the model's."""

@@ -93,6 +93,11 @@ class AnthropicStream(EventStream):
         self._is_over = False
         self._newline = b"\n"
 
+    @property
+    def is_ended(self) -> bool:
+        """As the port says: there was a `message_stop`, or an error."""
+        return self._is_over
+
     def _ended(self, fault: str | None, out: Out) -> Steps:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
         if self._held:

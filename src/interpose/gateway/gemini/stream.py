@@ -66,6 +66,11 @@ class GeminiStream:
             yield from steps_of(self._form.feed(self._blank))
         yield from self._form.finish(fault)
 
+    @property
+    def is_ended(self) -> bool:
+        """As the port says: a candidate told why it is finished, or there was an error."""
+        return self._form is not None and self._form.is_ended
+
 
 class _Events(EventStream):
     """Chunks as server-sent events."""
@@ -74,6 +79,10 @@ class _Events(EventStream):
         super().__init__()
         self._chunks = Chunks()
         self._tail: list[SseEvent] = []
+
+    @property
+    def is_ended(self) -> bool:
+        return self._chunks.is_over
 
     def _ended(self, fault: str | None, out: Out) -> Steps:
         lost = list(self._chunks.dropped(fault or CUT_SHORT))
@@ -173,6 +182,10 @@ class _Array:
             self._is_closed = False
             raise Unreadable(BEHIND_ARRAY)
         self._is_closed = self._reader.is_over
+
+    @property
+    def is_ended(self) -> bool:
+        return self._chunks.is_over
 
     def finish(self, fault: str | None) -> Steps:
         """An item that is not complete is nothing to anybody who reads arrays, and is left out."""

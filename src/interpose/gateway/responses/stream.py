@@ -85,6 +85,11 @@ class ResponsesStream(EventStream):
         self._is_over = False
         self._shape = _Shape()
 
+    @property
+    def is_ended(self) -> bool:
+        """As the port says: a response was completed, or failed."""
+        return self._is_over
+
     def _ended(self, fault: str | None, out: Out) -> Steps:
         """The end of the stream. A call that is still held is dropped, and an error event says so."""
         is_cut = bool(self._held)
