@@ -106,6 +106,17 @@ def test_only_true_allows(answer: bool | None, told: str, *, on_loop: bool) -> N
     assert (verdict.reactions[-1].phase, verdict.reactions[-1].answer) == ("ask", "cancel")
 
 
+def test_a_question_that_was_cut_off_is_told_so() -> None:
+    """Whoever asks has stopped, or the last terminal is gone: it did not wait for as long as it would have."""
+
+    def leave(_request: ApprovalRequest) -> None:
+        house.approvals.leave()
+
+    house = House(leave)
+
+    assert "and nobody answered, and nobody can be asked any more: what is $CMD?." in reason(house.judge())
+
+
 def test_where_nobody_is_there_nobody_is_asked() -> None:
     """It is refused at once, as without approvals at all."""
     absent = House(lambda _request: True, present=False)

@@ -64,7 +64,7 @@ class Asking:
         digest = call_digest(call.tool_name, call.arguments)
         if self._turns.consented(context.session, context.turn, call.call_id, digest):
             return Asked(None, _reaction(doubts, "continue", "a person said yes to this before, in the same turn", 0.0))
-        if self._approvals is None or not guarded(self._approvals.can_ask, failure=lambda _error: False):
+        if not self._can_ask():
             return _refused(doubts, " and nobody could be asked")
         request = ApprovalRequest(
             tool_name=call.tool_name,
@@ -93,7 +93,8 @@ class Asking:
             self._turns.consent(context.session, context.turn, request.call_id, request.digest)
             return Asked(None, _reaction(doubts, "continue", "a person said yes", 0.0))
         if answer is None:
-            return _refused(doubts, f" and nobody answered within {self._timeout_s:g} s", asked=True)
+            within = f" within {self._timeout_s:g} s" if self._can_ask() else ", and nobody can be asked any more"
+            return _refused(doubts, f" and nobody answered{within}", asked=True)
         reason = f"a person was asked and said no: {request.reason}"
         return Asked(Refusal(doubts[0].handler, reason), _reaction(doubts, "cancel", "a person said no", 0.0))
 
@@ -104,6 +105,9 @@ class Asking:
             return await in_thread(lambda: self.ask(question, given_up=given_up))
         finally:
             given_up.set()
+
+    def _can_ask(self) -> bool:
+        return self._approvals is not None and guarded(self._approvals.can_ask, failure=lambda _error: False)
 
 
 def timed(asked: Asked, waited_s: float) -> Asked:

@@ -170,6 +170,10 @@ class FakeApprovals:
         """Whether somebody is present."""
         return self._present
 
+    def leave(self) -> None:
+        """Nobody is there any more."""
+        self._present = False
+
 
 class FakePause:
     """The port `Pause`: off for the roots that are in `off`."""
