@@ -164,6 +164,22 @@ def test_missing_indexes_and_names_are_borne() -> None:
     assert b"was refused by rule: no" in driven.body
 
 
+def test_an_index_is_the_same_however_it_is_written() -> None:
+    """To JavaScript 0 and 0.0 are one place, so a piece there is one of the same call."""
+    late = piece(0.0, '{"command": "rm"}')
+
+    assert late not in run([start(0), piece(0, "{}"), stop(0), late, END]).body
+    assert [call.arguments for call in run([start(0), late, stop(0), END]).asked] == [{"command": "rm"}]
+
+
+def test_a_name_that_is_no_text_is_none() -> None:
+    """A program may take a list of one name for that name."""
+    block = {"type": "tool_use", "id": "t", "name": ["Bash"], "input": {}}
+    begun = frame({"type": "content_block_start", "index": 0, "content_block": block})
+
+    assert [call.name for call in run([begun, piece(0, "{}"), stop(0), END]).asked] == ["unknown:tool_use"]
+
+
 def test_half_a_pair_in_each_delta_is_one_character() -> None:
     """A character that the provider cut in two is read whole, and released as it came."""
     frames = [start(0), piece(0, '{"a": "\ud83d'), piece(0, '\ude00"}'), stop(0), END]

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, index:
     return b"data: " + json.dumps({"id": "c-1", "object": "chunk", "choices": [choice], **top}).encode() + b"\n\n"
 
 
-def call(index: int | None, arguments: str, **entry: Any) -> dict[str, Any]:
+def call(index: Any, arguments: str, **entry: Any) -> dict[str, Any]:
     """A delta with one item of tool_calls; `name` and `id` begin a call."""
     function = {"arguments": arguments}
     if "name" in entry:
@@ -208,8 +209,8 @@ def test_a_call_of_an_unknown_kind_is_a_problem() -> None:
 
 
 def test_indexes_that_are_missing_or_collide() -> None:
-    """Servers that leave indexes out, or give every call index 0, are read by the ids."""
-    for second in (None, 0):
+    """Servers that leave indexes out, or give all calls one, are read by the ids; what leaves can be read by either."""
+    for second in (None, 0, 0.0, "0"):
         frames = [
             chunk(call(second, "{}", name="Bash", id="b")),
             chunk(call(second, '{"p"', name="Read", id="r")),
@@ -220,7 +221,88 @@ def test_indexes_that_are_missing_or_collide() -> None:
         driven = run(frames)
 
         assert [(c.name, c.arguments) for c in driven.asked] == [("Bash", {}), ("Read", {"p": 1})]
-        assert driven.body == b"".join(frames)
+        assert [(e["index"], e["id"], e["function"]["arguments"]) for e in calls(driven.body)] == [
+            (0, "b", "{}"),
+            (1, "r", '{"p":1}'),
+        ]
+
+
+def test_one_call_without_an_index_stays_as_it_is() -> None:
+    """There is no other call that a client could take it for."""
+    frames = [chunk(call(None, "{", name="Bash", id="b")), chunk(call(None, "}")), chunk(None, "tool_calls"), DONE]
+
+    assert run(frames).body == b"".join(frames)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "name"),
+    [
+        (["Bash", "Bash"], "Bash"),
+        (["Bash", "", "Bash", "Bash"], "Bash"),
+        (["", "Bash", "Bash"], "Bash"),
+        (["Ba", "sh"], "Bash"),
+        (["Bash", "_x"], "Bash_x"),
+        (["Ba", "Bash"], "BaBash"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["function", "custom", "function_call"])
+def test_a_name_in_several_deltas_is_told_once(kind: str, pieces: list[str], name: str) -> None:
+    """Some clients take the first name that comes, some the last, some join all: they get the one that was judged."""
+    text = "input" if kind == "custom" else "arguments"
+    bodies = [{"name": piece, text: given} for piece, given in zip(pieces, ["{", "}", "", ""], strict=False)]
+    deltas: list[dict[str, Any]]
+    if kind == "function_call":
+        deltas = [{kind: body} for body in bodies]
+    else:
+        deltas = [{"tool_calls": [{"index": 0, "id": "b", "type": kind, kind: body}]} for body in bodies]
+    frames = [*map(chunk, deltas), chunk(None, "tool_calls"), DONE]
+    driven = run(frames)
+    (delta,) = [d["choices"][0]["delta"] for d in datas(driven.body) if d["choices"][0]["delta"]]
+
+    assert [(c.name, c.problem) for c in driven.asked] == [(name, None)]
+    told = delta[kind] if kind == "function_call" else delta["tool_calls"][0][kind]
+    assert told == {"name": name, text: "{}"}
+    assert calls(run(frames, name).body) == []
+    assert finishes(driven.body) == [(0, "tool_calls")]
+
+
+def test_a_name_that_is_told_once_among_empty_ones_stays_as_it_is() -> None:
+    """Many servers say an empty name in each later delta."""
+    later = call(0, "}", name="")
+    frames = [chunk(call(0, "{", name="Bash", id="b")), chunk(later), chunk(None, "tool_calls"), DONE]
+
+    assert run(frames).asked[0].name == "Bash"
+    assert run(frames).body == b"".join(frames)
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [{"function": {"name": "Read", "arguments": {"p": 1}}}, {"function": {"arguments": '{"command": "rm"}'}}],
+        [{"function": {"name": "Read", "arguments": '{"p": 1}'}}, {"function": {"arguments": {"command": "rm"}}}],
+        [{"function": {"name": "Read", "arguments": {"p": 1}}}, {"function": {"arguments": {"command": "rm"}}}],
+        [{"function": {"name": "Read", "arguments": "{}"}}, {"custom": {"name": "Bash", "input": "rm"}}],
+        [{"function": {"name": ["Bash"], "arguments": "{}"}}, {"function": {"name": "Read"}}],
+        [{"function": {"name": "Read"}}, {"function": {"name": ["Bash"], "arguments": "{}"}}],
+        [{"function": "Bash"}, {"function": {"name": "Read", "arguments": "{}"}}],
+        [{"function": {"name": "Read", "arguments": "{}"}}, {"function": "Bash"}],
+    ],
+)
+def test_a_call_that_says_two_things_cannot_be_read(deltas: list[dict[str, Any]]) -> None:
+    """Clients may each take another of the two, so it is asked about as any tool's."""
+    frames = [chunk({"tool_calls": [{"index": 0, "id": "b", "type": "function", **one}]}) for one in deltas]
+    driven = run([*frames, chunk(None, "tool_calls"), DONE])
+
+    assert [(c.name, c.arguments, bool(c.problem)) for c in driven.asked] == [("unknown:function", {}, True)]
+
+
+def test_a_choice_without_a_number_is_the_first() -> None:
+    """Pieces of one call are one call's where some chunks leave the choice's number out."""
+    second = chunk(call(0, '"rm"}')).replace(b'"index": 0, "delta"', b'"delta"')
+    frames = [chunk(call(0, '{"command": ', name="Bash", id="b")), second, chunk(None, "tool_calls"), DONE]
+
+    assert [(c.name, c.arguments) for c in run(frames).asked] == [("Bash", {"command": "rm"})]
+    assert run(frames).body == b"".join(frames)
 
 
 def test_a_finish_before_the_call_is_complete_waits() -> None:

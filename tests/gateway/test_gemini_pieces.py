@@ -190,3 +190,19 @@ def test_a_single_object_is_a_list_of_one() -> None:
     assert b"functionCall" not in drive_stream(GEMINI, [b"data: " + body + b"\n\n"], judge).body
     assert drive_reply(GEMINI, body, judge).body == body
     assert [call.name for call in seen] == ["Bash"] * 3
+
+
+@pytest.mark.parametrize("other", [{"id": "c2"}, {"name": "Read"}, {"name": ["Bash"]}])
+def test_a_piece_with_another_name_or_id_is_another_call(other: dict[str, Any]) -> None:
+    """What was begun before it never is complete."""
+    first, *_ = asked_calls = run(chunk(NAME), chunk(piece(text("$.command", "rm"), **other)), END).asked
+
+    assert (len(asked_calls), first.name, first.arguments) == (2, "Bash", {})
+    assert first.problem == "another call began before it was complete"
+
+
+def test_a_piece_may_repeat_the_name_and_the_id() -> None:
+    """It is one of the same call."""
+    last = piece(text("$.command", "rm"), goes_on=False, name="Bash", id="c1")
+
+    assert asked(run(chunk(NAME), chunk(last), END)) == [("c1", "Bash", {"command": "rm"})]

@@ -9,7 +9,7 @@ from interpose.contracts.verdict import Refusal, Verdict
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.chat import CHAT
 from interpose.gateway.driving import Driven, drive_reply, drive_stream
-from interpose.gateway.proposed import CallIds, with_name
+from interpose.gateway.proposed import CallIds, place_of, with_name
 from interpose.gateway.responses import RESPONSES
 
 REFUSED = Verdict("a-1", "tool.call", "refused", Refusal("rule", "no"))
@@ -51,7 +51,7 @@ def judge(call: ProposedCall) -> Verdict:
     return REFUSED if call.problem or "rm" in str(call.arguments) else ALLOWED
 
 
-def function(call_id: str = "c1", name: str | None = "Bash", arguments: str = "{}") -> dict[str, Any]:
+def function(call_id: str = "c1", name: Any = "Bash", arguments: str = "{}") -> dict[str, Any]:
     """A tool call of a chat message."""
     named = {} if name is None else {"name": name}
     return {"id": call_id, "type": "function", "function": {**named, "arguments": arguments}}
@@ -76,9 +76,9 @@ def test_a_chat_call_of_an_unknown_kind_is_named_so() -> None:
         assert b"rm -rf" not in driven.body
 
 
-@pytest.mark.parametrize("name", [None, ""])
-def test_a_call_without_a_name_cannot_be_read(name: str | None) -> None:
-    """No rule for a tool could match it."""
+@pytest.mark.parametrize("name", [None, "", ["Bash"], 5, {"Bash": 1}, True])
+def test_a_call_without_a_name_cannot_be_read(name: Any) -> None:
+    """No rule for a tool could match it; programs turn what is no text into names of their own kinds."""
     custom = {"id": "c1", "type": "custom", "custom": {"name": name, "input": "x"}}
     freeform = {"type": "custom_tool_call", "id": "ct_1", "call_id": "c1", "name": name, "input": "x"}
     found = [
@@ -94,6 +94,21 @@ def test_a_call_without_a_name_cannot_be_read(name: str | None) -> None:
 
     kinds = ["function", "custom", "function_call", "custom_tool_call"]
     assert found == [(f"unknown:{kind}", "the call names no tool") for kind in kinds for _ in range(2)]
+
+
+def test_a_chat_call_of_two_kinds_cannot_be_read() -> None:
+    """One client runs the function, another one the custom tool."""
+    for driven in chat({**function(name="Read"), "custom": {"name": "Bash", "input": "rm"}}):
+        (call,) = driven.asked
+        assert (call.name, call.problem) == ("unknown:function", "the call is of two kinds at once")
+
+
+@pytest.mark.parametrize(
+    ("index", "place"), [(0, 0), (3.0, 3), ("3", 3), ("03", "03"), (True, "True"), (0.5, "0.5"), ([], "[]")]
+)
+def test_a_place_is_the_same_however_it_is_written(index: Any, place: int | str) -> None:
+    """What is no number at all is a place of its own."""
+    assert place_of(index) == place
 
 
 def test_a_second_call_with_the_same_id_cannot_be_read() -> None:

@@ -65,7 +65,7 @@ def item_of(frame: bytes) -> Any:
     return json.loads(frame.split(b"data: ")[1])["item"]
 
 
-@pytest.mark.parametrize("seen", ["delta", "arguments.done", "added", "done-name", "done-id"])
+@pytest.mark.parametrize("seen", ["delta", "arguments.done", "added", "done-id"])
 def test_events_that_say_different_things_are_a_problem(seen: str) -> None:
     """Clients read different events of a call: one that says something else hides nothing."""
     make = Events()
@@ -77,14 +77,66 @@ def test_events_that_say_different_things_are_a_problem(seen: str) -> None:
             done_text = done_text.replace(b"ls", b"rm")
         case "added":
             added = added.replace(b'"arguments": ""', b'"arguments": "{}"')
-        case "done-name":
-            done = done.replace(b"Bash", b"Read")
         case _:
             done = done.replace(b'"c0"', b'"c9"')
     (call,) = run([added, delta, done_text, done]).asked
 
     assert "different things" in (call.problem or "")
-    assert call.arguments == {}
+    assert (call.name, call.arguments) == ("Bash", {})
+
+
+@pytest.mark.parametrize("seen", ["added", "arguments.done", "done", "namespace"])
+def test_events_that_name_different_tools_are_any_tools_call(seen: str) -> None:
+    """A client may take the name from any of them: whoever asks about one of its tools is asked."""
+    make = Events()
+    added, delta, done_text, done = make.call(0, '{"command": "rm"}')
+    match seen:
+        case "added":
+            added = added.replace(b"Bash", b"Read")
+        case "arguments.done":
+            done_text = done_text.replace(b'"arguments": "', b'"name": "Read", "arguments": "')
+        case "done":
+            done = done.replace(b"Bash", b"Read")
+        case _:
+            added = added.replace(b'"name"', b'"namespace": "mcp__s", "name"')
+    (call,) = run([added, delta, done_text, done]).asked
+
+    assert (call.name, call.arguments) == ("unknown:function_call", {})
+    assert "different things" in (call.problem or "")
+
+
+def test_a_name_that_the_arguments_repeat_is_no_problem() -> None:
+    """The provider names the tool there too, with its namespace or without."""
+    for name in (b"Bash", b"mcp__s__Bash"):
+        make = Events()
+        added, delta, text, done = make.call(0)
+        added, done = (one.replace(b'"name"', b'"namespace": "mcp__s", "name"') for one in (added, done))
+        text = text.replace(b'"arguments": "', b'"name": "%s", "arguments": "' % name)
+
+        assert [(call.name, call.problem) for call in run([added, delta, text, done]).asked] == [("mcp__s__Bash", None)]
+
+
+@pytest.mark.parametrize("same", [("id", "call_id"), ("id",), ("call_id",)])
+def test_a_call_that_has_another_name_at_the_end_is_any_tools_call(same: tuple[str, ...]) -> None:
+    """Some clients read the items as they are done, some the response at the end, some a little of both."""
+    make = Events()
+    frames = make.call(0, '{"command": "ls"}')
+    item = {**item_of(frames[3]), "name": "Read"}
+    item |= {name: "other" for name in ("id", "call_id") if name not in same}
+    driven = run([*frames, make.end(item)], "unknown:function_call")
+
+    assert [call.name for call in driven.asked] == ["Bash", "unknown:function_call"]
+    assert [one["type"] for one in datas_of("responses", driven.body)[-1]["response"]["output"]] == ["message"]
+
+
+def test_an_index_is_the_same_however_it_is_written() -> None:
+    """To JavaScript 0 and 0.0 are one place, so a piece there is one of the same call."""
+    make = Events()
+    added, delta, done_text, done = make.call(0, '{"command": "ls"}')
+    late = delta.replace(b'"output_index": 0', b'"output_index": 0.0')
+
+    assert late not in run([added, delta, done_text, done, late]).body
+    assert run([added, late, done_text, done]).asked[0].arguments == {"command": "ls"}
 
 
 def test_a_call_that_is_announced_as_something_else_is_judged() -> None:

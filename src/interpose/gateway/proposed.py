@@ -3,12 +3,18 @@
 Knows: complete calls. Does not know: any API's shape, verdicts.
 """
 
+import re
 from collections import Counter
 from dataclasses import replace
 
 from interpose.catalog.names import UNKNOWN_PREFIX, trimmed
 from interpose.contracts.json import Json
 from interpose.gateway.api import ProposedCall
+
+_PLACE = re.compile(r"0|[1-9][0-9]{0,8}")
+
+DIFFER = "the events of the call say different things"
+"""What is wrong with a call that one client may read otherwise than another."""
 
 
 def unknown_call(call_id: str, kind: Json, problem: str) -> ProposedCall:
@@ -19,6 +25,24 @@ def unknown_call(call_id: str, kind: Json, problem: str) -> ProposedCall:
 def with_name(call: ProposedCall, kind: str) -> ProposedCall:
     """The call; one that names no tool is a call of its `kind` that cannot be read."""
     return call if trimmed(call.name) else unknown_call(call.call_id, kind, "the call names no tool")
+
+
+def name_in(value: Json) -> str:
+    """The tool that a member names; "" for what is no text, which programs turn into names of their own kinds."""
+    return value if isinstance(value, str) else ""
+
+
+def place_of(index: Json) -> int | str:
+    """The place that an index names: to many programs 0, 0.0 and "0" are one."""
+    match index:
+        case int() if not isinstance(index, bool):
+            return index
+        case float() if index.is_integer():
+            return int(index)
+        case str() if _PLACE.fullmatch(index):
+            return int(index)
+        case _:
+            return str(index)
 
 
 class CallIds:

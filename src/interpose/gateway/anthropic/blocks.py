@@ -6,7 +6,7 @@ Source: https://docs.anthropic.com/en/api/messages.
 
 from interpose.contracts.json import Json
 from interpose.gateway.api import ProposedCall
-from interpose.gateway.proposed import unknown_call, with_name
+from interpose.gateway.proposed import name_in, unknown_call, with_name
 from interpose.wire.strictjson import read_arguments, read_object
 
 CALL = "tool_use"
@@ -44,7 +44,7 @@ def read_call(block: Json, given: str | bytes | None) -> ProposedCall:
     """The call that one complete block proposes; `given` is its input, as it came; None where the block has it."""
     if not isinstance(block, dict):
         return unknown_call("", None, "a content block that is no object")
-    call_id, name, kind = text_in(block, "id"), text_in(block, "name"), block.get("type")
+    call_id, name, kind = text_in(block, "id"), name_in(block.get("name")), block.get("type")
     if kind != CALL:
         return unknown_call(call_id, kind, f"a content block of the type {kind!r}, which interpose cannot read")
     arguments, problem = read_object(block.get("input")) if given is None else read_arguments(given)

@@ -35,7 +35,7 @@ from interpose.gateway.api import (
 from interpose.gateway.bodies import object_of, read_event
 from interpose.gateway.faults import error_event
 from interpose.gateway.marks import GAP
-from interpose.gateway.proposed import CallIds
+from interpose.gateway.proposed import CallIds, place_of
 from interpose.gateway.streaming import EventStream, Out, left
 from interpose.gateway.wording import refused_line
 from interpose.wire.jsonbytes import write_json
@@ -149,7 +149,7 @@ class AnthropicStream(EventStream):
         data = yield from read_event(event.data, out, _CALL)
         if self._before:
             event, data = self._counted_on(event, data)
-        key = str(data.get("index"))
+        key = str(place_of(data.get("index")))
         if self._joins(event, data, out):
             return
         match _kind(event, data):

@@ -7,7 +7,7 @@ from typing import Any
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall
-from interpose.gateway.proposed import unknown_call, with_name
+from interpose.gateway.proposed import name_in, unknown_call, with_name
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments, read_object
 
@@ -32,19 +32,21 @@ def read_call(entry: JsonObject) -> ProposedCall:
     """The call that one complete item of `tool_calls` proposes."""
     call_id = str(entry.get("id") or "")
     function, custom = entry.get("function"), entry.get("custom")
+    if isinstance(function, dict) and isinstance(custom, dict):
+        return unknown_call(call_id, entry.get("type"), "the call is of two kinds at once")
     if isinstance(function, dict):
         return _named(call_id, function)
     if isinstance(custom, dict):
         given: JsonObject | None = {"input": custom.get("input")}
         given, problem = (given, None) if isinstance(custom.get("input"), str) else read_object(given)
-        return with_name(ProposedCall(call_id, str(custom.get("name") or ""), given or {}, problem), "custom")
+        return with_name(ProposedCall(call_id, name_in(custom.get("name")), given or {}, problem), "custom")
     kind = entry.get("type")
     return unknown_call(call_id, kind, f"a call of the kind {kind!r}, which interpose cannot read")
 
 
 def read_legacy_call(function: JsonObject) -> ProposedCall:
     """The call that a complete `function_call` proposes."""
-    return _named(legacy_id(str(function.get("name") or "")), function)
+    return _named(legacy_id(name_in(function.get("name"))), function)
 
 
 def history_entry(entry: JsonObject, call: ProposedCall, place: int) -> Json:
@@ -72,7 +74,7 @@ def legacy_with_arguments(function: Json, arguments: JsonObject) -> dict[str, An
 
 
 def _named(call_id: str, function: JsonObject) -> ProposedCall:
-    name = str(function.get("name") or "")
+    name = name_in(function.get("name"))
     given = function.get("arguments")
     if given is None:
         given = ""

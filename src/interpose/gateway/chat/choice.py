@@ -20,7 +20,7 @@ from interpose.gateway.chat.calls import (
     with_arguments,
 )
 from interpose.gateway.marks import GAP, told
-from interpose.gateway.proposed import CallIds
+from interpose.gateway.proposed import DIFFER, CallIds, place_of, unknown_call
 from interpose.gateway.wording import refused_line
 from interpose.wire.strictjson import join_pieces
 
@@ -29,17 +29,27 @@ _PIECED = {"function": ("arguments", "name"), "custom": ("input", "name")}
 
 @dataclass(slots=True)
 class PartialCall:
-    """One call on its way in: members as they came first, its text in pieces."""
+    """One call on its way in: members as they came first, its text in pieces.
+
+    `problem` says why its deltas are no call at all.
+    """
 
     index: Json
     is_legacy: bool
     entry: dict[str, Any] = field(default_factory=dict)
     pieces: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    problem: str | None = None
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether clients may read different tools: some take the first name that comes, some join them all."""
+        return len(self.names) > 1
 
     def add(self, delta: JsonObject) -> None:
         """Takes one delta of this call. Members that come later join the earlier ones; texts are pieces."""
         for key, value in delta.items():
-            if key in _PIECED and isinstance(value, dict):
+            if key in _PIECED and value is not None:
                 self._add_body(key, value)
             elif value is not None and (key != "id" or not self.entry.get("id")):
                 self.entry[key] = value
@@ -47,17 +57,19 @@ class PartialCall:
     def complete(self) -> dict[str, Any]:
         """The whole call, as a reply that is not streamed would have it."""
         entry = dict(self.entry)
-        for key, (text_key, _) in _PIECED.items():
+        for key, (text_key, name_key) in _PIECED.items():
             if isinstance(entry.get(key), dict):
                 given = entry[key].get(text_key)
                 text = given if given is not None and not isinstance(given, str) else join_pieces(self.pieces)
-                entry[key] = {**entry[key], text_key: text}
+                named = {name_key: _one_name(self.names)} if self.names else {}
+                entry[key] = {**entry[key], text_key: text, **named}
         return entry
 
     def proposed(self) -> ProposedCall:
         """What is to be judged."""
         entry = self.complete()
-        return read_legacy_call(entry["function"]) if self.is_legacy else read_call(entry)
+        call = read_legacy_call(entry["function"]) if self.is_legacy else read_call(entry)
+        return call if self.problem is None else unknown_call(call.call_id, entry.get("type"), self.problem)
 
     def named_by(self, ids: CallIds) -> ProposedCall:
         """As `proposed`, with an id that no other call of its choice has; the older form has none."""
@@ -67,16 +79,25 @@ class PartialCall:
         """The call as it was refused, `place` among those of its message; the older form has no id to answer."""
         return RefusedCall(call, line, None if self.is_legacy else history_entry(self.complete(), call, place))
 
-    def _add_body(self, key: str, body: JsonObject) -> None:
+    def _add_body(self, key: str, body: Json) -> None:
+        if not isinstance(body, dict):
+            self.problem = f"the {key} of the call is no object"
+            return
         text_key, name_key = _PIECED[key]
         known = self.entry.setdefault(key, {})
         for name, value in body.items():
             if name == text_key and isinstance(value, str):
                 self.pieces.append(value)
             elif name == name_key and isinstance(value, str):
-                known[name] = known.get(name, "") + value
+                self.names += [value] if value else []
+                known.setdefault(name, value)
             elif value is not None:
+                if name == text_key and name in known:
+                    self.problem = DIFFER
                 known[name] = value
+        is_text_mixed = known.get(text_key) is not None and any(self.pieces)
+        if is_text_mixed or (self.names and not isinstance(known.get(name_key), str)):
+            self.problem = DIFFER
 
 
 @dataclass(slots=True)
@@ -97,6 +118,8 @@ class Choice:
     ids: CallIds = field(default_factory=CallIds)
     released: int = 0
     refused: int = 0
+    _has_guessed: bool = False
+    """Whether a call was told from another by more than its place, as not all clients do."""
 
     @property
     def goes_on_behind(self) -> bool:
@@ -120,6 +143,10 @@ class Choice:
         self.has_text = True
         self.has_late_text = self.has_late_text or self.is_late or self.refused > 0
 
+    def is_ambiguous(self, calls: list[PartialCall]) -> bool:
+        """Whether clients may put these calls together otherwise than they are judged."""
+        return any(call.is_ambiguous for call in calls) or (self._has_guessed and len(calls) > 1)
+
     def take(self) -> list[PartialCall]:
         """The calls that are held, which are then nobody's but the caller's."""
         calls, self.calls = self.calls, []
@@ -127,12 +154,12 @@ class Choice:
         return calls
 
     def _add_entry(self, entry: JsonObject) -> None:
-        index = entry.get("index")
-        if index is None:
-            index = self._guessed_index(entry)
-        index = index if isinstance(index, int | str) else str(index)
+        given = entry.get("index")
+        index = self._guessed_index(entry) if given is None else place_of(given)
         slot = next((call for call in reversed(self.calls) if call.index == index), None)
-        if slot is not None and _is_another(slot, entry):
+        is_another = slot is not None and _is_another(slot, entry)
+        self._has_guessed = self._has_guessed or is_another or index != given or not isinstance(given, int)
+        if is_another:
             slot = PartialCall(index, is_legacy=False)
             self.calls.append(slot)
         if slot is None and index in self.closed:
@@ -198,6 +225,11 @@ def _delta(call: PartialCall, arguments: JsonObject | None, index: int) -> dict[
     if arguments is not None:
         entry = with_arguments(entry, arguments)
     return {"tool_calls": [{**entry, "index": index}]}
+
+
+def _one_name(pieces: list[str]) -> str:
+    """The name that stands in one delta or several: some servers repeat it, some cut it."""
+    return pieces[0] if len(set(pieces)) == 1 else join_pieces(pieces)
 
 
 def _is_another(slot: PartialCall, entry: JsonObject) -> bool:

@@ -45,13 +45,11 @@ from interpose.gateway.chat.chunks import (
 )
 from interpose.gateway.chat.message import TEXT
 from interpose.gateway.faults import error_event
+from interpose.gateway.proposed import place_of
 from interpose.gateway.runs import Part
 from interpose.gateway.streaming import EventStream, Out, left
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.sse import SseEvent
-
-_FIRST = frozenset((0, "None"))
-"""What the first choice is called; some servers do not number it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +162,7 @@ class ChatStream(EventStream):
     def _chunk(self, event: SseEvent, chunk: JsonObject, said: Json, out: Out) -> Steps:
         """One chunk with one choice: its calls are held, its finish settles them, the rest passes."""
         index = said.get("index") if isinstance(said, dict) else None
-        key = index if isinstance(index, int) else str(index)
+        key = 0 if index is None else place_of(index)
         known = self._choices.get(key)
         if known is None and self._choices:
             self._part_choices(out)
@@ -257,7 +255,7 @@ class ChatStream(EventStream):
         choice.raw.clear()
         refused = refused_calls(choice, calls, proposed, verdicts)
         is_same = not refused and all(verdict.arguments is None for verdict in verdicts)
-        if is_same and not choice.has_late_piece:
+        if is_same and not choice.has_late_piece and not choice.is_ambiguous(calls):
             choice.released += len(calls)
             if exact is not None and calls:
                 out.append(exact)
@@ -302,7 +300,7 @@ class ChatStream(EventStream):
     def _over(self, raw: bytes, parts: tuple[Part, ...]) -> RoundOver:
         choices = list(self._choices.values())
         reason = choices[0].stop_reason if choices else None
-        is_several = not self._is_one_choice or not self._choices.keys() <= _FIRST or len(choices) > 1
+        is_several = not self._is_one_choice or any(key != 0 for key in self._choices) or len(choices) > 1
         why_not = hindrance(
             reason,
             is_natural=reason in NATURAL,

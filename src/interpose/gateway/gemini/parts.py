@@ -14,7 +14,7 @@ import msgspec
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.bodies import RawObject, open_object, value_of
-from interpose.gateway.proposed import unknown_call, with_name
+from interpose.gateway.proposed import name_in, unknown_call, with_name
 from interpose.kernel.canonical import lenient_hash
 from interpose.kernel.ids import derived_id
 from interpose.wire.jsonbytes import write_json
@@ -84,7 +84,7 @@ def read_call(fields: RawObject, ordinal: int) -> ProposedCall:
     call = value_of(raw)
     if not isinstance(call, dict) or all(name in fields for name in CALL):
         return unknown_call("", CALL[0], "a call that is no object, or is there twice")
-    name = str(call.get("name") or "")
+    name = name_in(call.get("name"))
     call_id = call_id_of(call, value_of(member(fields, SIGNATURE)), ordinal)
     if any(call.get(piece) for piece in _PIECES):
         pieces = ProposedCall(call_id, name, {}, "the arguments come in pieces, which interpose cannot read")

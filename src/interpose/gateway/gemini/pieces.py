@@ -14,7 +14,7 @@ from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import HELD_BYTES_MAX, ProposedCall
 from interpose.gateway.bodies import RawObject, open_object, value_of
 from interpose.gateway.gemini.parts import CALL, SIGNATURE, call_id_of, member
-from interpose.gateway.proposed import with_name
+from interpose.gateway.proposed import name_in, with_name
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_object
 
@@ -49,7 +49,7 @@ class Pieces:
     @property
     def name(self) -> str:
         """The tool, as the first part names it."""
-        return str(self._first.get("name") or "")
+        return name_in(self._first.get("name"))
 
     @property
     def call_id(self) -> str:
@@ -58,8 +58,9 @@ class Pieces:
         return given if isinstance(given, str) else ""
 
     def belongs(self, call: JsonObject) -> bool:
-        """Whether a call in a part is one more piece of this one: those that follow name no tool, or the same."""
-        return not self.parts or call.get("name") in (None, "", self.name)
+        """Whether a call in a part is one more piece of this one: those that follow name no tool or id, or the same."""
+        is_named = call.get("name") in (None, "", self.name)
+        return not self.parts or (is_named and (not self.call_id or call.get("id") in (None, "", self.call_id)))
 
     def add(self, raw: msgspec.Raw, call: JsonObject, signature: Json) -> bool:
         """Takes one part; whether the call is complete."""

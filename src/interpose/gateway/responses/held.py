@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from interpose.catalog.names import UNKNOWN_PREFIX
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall
 from interpose.gateway.bodies import open_object, value_of
+from interpose.gateway.proposed import DIFFER, unknown_call
 from interpose.gateway.responses.events import DELTAS, Event, call_events
-from interpose.gateway.responses.items import commands_of_call, read_call, text_of_call
+from interpose.gateway.responses.items import commands_of_call, qualified, read_call, text_of_call
 from interpose.wire.strictjson import join_pieces
 
 _TEXT_MEMBERS = ("arguments", "input", "command")
-_IDENTITY_MEMBERS = ("type", "id", "call_id", "name", "namespace")
+_NAME_MEMBERS = ("type", "name", "namespace")
+_ID_MEMBERS = ("id", "call_id")
 
 
 @dataclass(slots=True)
@@ -30,6 +33,7 @@ class Held:
     numbers: list[int] = field(default_factory=list)
     _pieces: dict[Json, list[str]] = field(default_factory=dict)
     _texts: list[tuple[Json, str]] = field(default_factory=list)
+    _names: list[Json] = field(default_factory=list)
     _is_odd: bool = False
 
     @property
@@ -54,25 +58,31 @@ class Held:
             self._pieces.setdefault(part, []).append(delta)
         elif delta is not None:
             self._is_odd = True
-        for member in _TEXT_MEMBERS:
-            text = data.get(member)
-            if isinstance(text, str) and str(data.get("type")).endswith(".done"):
-                self._texts.append((part, text))
+        if not str(data.get("type")).endswith(".done"):
+            return
+        self._texts += [(part, data[member]) for member in _TEXT_MEMBERS if isinstance(data.get(member), str)]
+        self._names += [data["name"]] if data.get("name") else []
 
     def call(self, raw: msgspec.Raw) -> ProposedCall:
         """The call that the complete item `raw` proposes. Clients read different events, so all must say the same."""
         call = read_call(raw)
-        if call.problem is None and not self._agrees(value_of(raw)):
-            return ProposedCall(call.call_id, call.name, {}, "the events of the call say different things")
+        item = value_of(raw)
+        if call.name.startswith(UNKNOWN_PREFIX) or not isinstance(item, dict):
+            return call
+        if not self._is_named_by(item):
+            return unknown_call(call.call_id, item.get("type"), DIFFER)
+        if call.problem is None and not self._agrees(item):
+            return ProposedCall(call.call_id, call.name, {}, DIFFER)
         return call
 
-    def _agrees(self, item: Json) -> bool:
-        if self._is_odd or not isinstance(item, dict):
+    def _is_named_by(self, item: JsonObject) -> bool:
+        """Whether all events name the tool that the item names."""
+        names = (item.get("name"), qualified(item.get("namespace"), item.get("name")))
+        return all(name in names for name in self._names) and self._announces(item, _NAME_MEMBERS)
+
+    def _agrees(self, item: JsonObject) -> bool:
+        if self._is_odd or not self._announces(item, _ID_MEMBERS):
             return False
-        if isinstance(self.announced, dict):
-            members = [name for name in _IDENTITY_MEMBERS if self.announced.get(name) is not None]
-            if any(self.announced[name] != item.get(name) for name in members):
-                return False
         commands = commands_of_call(item)
         final = dict(enumerate(commands)) if commands is not None else {0: text_of_call(item)}
         early = text_of_call(self.announced)
@@ -80,6 +90,11 @@ class Held:
         return all(
             final.get(part) == text for part, text in [*streamed, *self._texts, *([(0, early)] if early else [])]
         )
+
+    def _announces(self, item: JsonObject, members: tuple[str, ...]) -> bool:
+        """Whether each of the members that were announced is the item's."""
+        said = {name: self._announced(name) for name in members}
+        return all(value is None or value == item.get(name) for name, value in said.items())
 
     def _announced(self, name: str) -> Json:
         return self.announced.get(name) if isinstance(self.announced, dict) else None

@@ -13,7 +13,7 @@ import msgspec
 from interpose.contracts.json import Json, JsonObject
 from interpose.gateway.api import ProposedCall, Unreadable
 from interpose.gateway.bodies import RawObject, open_object, value_of
-from interpose.gateway.proposed import unknown_call, with_name
+from interpose.gateway.proposed import name_in, unknown_call, with_name
 from interpose.wire.jsonbytes import write_json
 from interpose.wire.strictjson import read_arguments, read_object
 
@@ -90,7 +90,7 @@ def read_call(raw: msgspec.Raw) -> ProposedCall:
         fields = open_object(raw)
         item = value_of(raw)
     except Unreadable as error:
-        return ProposedCall("", "", {}, str(error))
+        return unknown_call("", None, str(error))
     call_id = str(item.get("call_id") or item.get("id") or "")
     match item.get("type"):
         case "function_call":
@@ -163,14 +163,14 @@ def output_text(text: str) -> dict[str, Any]:
 
 def qualified(namespace: Json, name: Json) -> str:
     """A tool's name with its namespace: `mcp__SERVER` and `TOOL` are `mcp__SERVER__TOOL`, as other agents write it."""
-    plain = str(name or "")
+    plain = name_in(name)
     return f"{namespace.removesuffix('__')}__{plain}" if isinstance(namespace, str) and namespace else plain
 
 
 def _function(call_id: str, item: JsonObject) -> ProposedCall:
     given = item.get("arguments")
     arguments, problem = read_arguments(given or "") if isinstance(given, str | None) else read_object(given)
-    name = qualified(item.get("namespace"), item.get("name")) if item.get("name") else ""
+    name = qualified(item.get("namespace"), item["name"]) if name_in(item.get("name")) else ""
     return with_name(ProposedCall(call_id, name, arguments or {}, problem), "function_call")
 
 

@@ -13,7 +13,7 @@ from interpose.contracts.json import Json
 from interpose.contracts.verdict import Refusal
 from interpose.gateway.api import Answer, Onward, ProposedCall, RefusedCall, RoundOver, Steps, answered, hindrance
 from interpose.gateway.bodies import RawObject, is_same, object_of, open_array, open_body, value_of
-from interpose.gateway.proposed import CallIds
+from interpose.gateway.proposed import DIFFER, CallIds, unknown_call
 from interpose.gateway.responses.answers import entry_of
 from interpose.gateway.responses.items import is_call, read_call, told_message, with_arguments
 from interpose.gateway.responses.response import message
@@ -176,7 +176,7 @@ def judged_response(
             judged.append(raw)
             continue
         known = settled.get(identity(value_of(raw)))
-        call = read_call(raw)
+        call = _as_settled(settled, value_of(raw), read_call(raw))
         if known is None or (known.outcome != "gone" and known.call != call):
             known = yield from asked(raw, call, tally.ids if known is None else CallIds())
             tally.add(place, known)
@@ -219,6 +219,15 @@ def has_items(response: RawObject) -> bool:
 def items_of(response: RawObject) -> list[msgspec.Raw]:
     """The output items of a response; none where it has no list of them."""
     return open_array(response["output"]) if has_items(response) else []
+
+
+def _as_settled(settled: Mapping[Identity, Settled], item: Json, call: ProposedCall) -> ProposedCall:
+    """The call; one that was told of before under another name is read otherwise by each client."""
+    ids = {one for one in identity(item) if one}
+    named = (one.call.name for known, one in settled.items() if ids & set(known))
+    if all(name == call.name for name in named):
+        return call
+    return unknown_call(call.call_id, item.get("type") if isinstance(item, dict) else None, DIFFER)
 
 
 def _refused(raw: msgspec.Raw, read: ProposedCall, call: ProposedCall, line: str) -> Settled:

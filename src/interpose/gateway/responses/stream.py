@@ -23,6 +23,7 @@ from interpose.gateway.api import (
 )
 from interpose.gateway.bodies import RawObject, open_body, open_object, read_event, value_of
 from interpose.gateway.faults import error_event
+from interpose.gateway.proposed import place_of
 from interpose.gateway.responses.events import Event, item_events
 from interpose.gateway.responses.held import Held, rewritten_events
 from interpose.gateway.responses.items import is_call
@@ -155,7 +156,7 @@ class ResponsesStream(EventStream):
         """Which output item an event is about; some servers leave the index out."""
         index = data.get("output_index")
         if index is not None:
-            return str(index)
+            return str(place_of(index))
         item_id = data.get("item_id")
         named = (key for key, held in self._held.items() if item_id and _id_of(held.announced) == item_id)
         return next(named, "")
