@@ -15,6 +15,12 @@ GO = {"role": "user", "content": "go"}
 THOUGHT = {"type": "thinking", "thinking": "Look.", "signature": signature_of("Look.")}
 USE = {"type": "tool_use", "id": "t1", "name": "ls", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "out"}
+SAID = {"type": "text", "text": "ok"}
+THINKING = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+ROUND: list[Any] = [
+    {"role": "assistant", "content": [USE]},
+    {"role": "user", "content": [RESULT]},
+]
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": token(1, 0)}
 CALL = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "ls", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "out"}
@@ -63,6 +69,21 @@ def own_call(**more: Any) -> dict[str, Any]:
             {"messages": [GO], "thinking": {"type": "adaptive"}, "tool_choice": {"type": "tool", "name": "ls"}},
             "Thinking",
         ),
+        (MESSAGES, {"messages": [GO, turn(USE, USE), turn(RESULT, role="user")]}, "ids must be unique"),
+        (MESSAGES, {**THINKING, "messages": [GO, turn(THOUGHT, USE), turn(RESULT, role="user")]}, None),
+        (MESSAGES, {**THINKING, "messages": [GO, turn(USE), turn(RESULT, role="user")]}, "messages.1.content.0.type"),
+        (MESSAGES, {**THINKING, "messages": [GO, turn(USE), turn(RESULT, role="user"), turn(SAID), GO]}, None),
+        (
+            MESSAGES,
+            {**THINKING, "messages": [GO, turn(THOUGHT, USE), turn(RESULT, role="user"), *ROUND]},
+            None,
+        ),
+        (MESSAGES, {**THINKING, "messages": [GO, *ROUND, {"role": "system", "content": "x"}]}, "content.0.type"),
+        (MESSAGES, {"thinking": {"type": "adaptive"}, "messages": [GO, *ROUND]}, None),
+        (MESSAGES, {**THINKING, "messages": [GO]}, None),
+        (CHAT, {"messages": [GO, {"role": "assistant", "content": "a", "tool_calls": []}, GO]}, "tool_calls: empty"),
+        (CHAT, {"messages": [GO, {"role": "assistant", "content": "a", "tool_calls": None}, GO]}, None),
+        (CHAT, {"messages": [GO, {"role": "assistant", "tool_calls": "x"}, GO]}, "tool_calls is not an array"),
         (CHAT, {"messages": [GO, {"role": "assistant", "content": None}, GO]}, "needs content"),
         (
             CHAT,

@@ -12,6 +12,7 @@ from interpose.contracts.json import Json
 from interpose.testing.script import Part, Reply, Text, Thinking, ToolUse, pieces
 from interpose.testing.strict import plain, signature_of
 
+_THOUGHTS = ("thinking", "redacted_thinking")
 _ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error"} | {
     404: "not_found_error",
     413: "request_too_large",
@@ -33,8 +34,9 @@ def fault(body: Json) -> str | None:
     """Why the API would refuse this request, or None.
 
     Refused: no messages, a proposed call that is not answered next, results that do not stand first, a thought whose
-    signature is not its own or that ends a message, tools that are forced while the model thinks, two results of one
-    call, and a forced tool that is not offered.
+    signature is not its own or that ends a message, tools that are forced while the model thinks, a turn that goes on
+    from a call without a thought before it while thinking is enabled, two calls of a message with one id, two results
+    of one call, and a forced tool that is not offered.
     """
     if not isinstance(body, dict):
         return "the body is not a JSON object"
@@ -63,7 +65,9 @@ def fault(body: Json) -> str | None:
         if answered - waiting:
             return f"messages.{index}: unexpected tool_use_id in tool_result blocks: {sorted(answered - waiting)}"
         waiting = {str(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
-    return f"messages: the last tool_use blocks have no results: {sorted(waiting)}" if waiting else None
+    if waiting:
+        return f"messages: the last tool_use blocks have no results: {sorted(waiting)}"
+    return _thoughtless(messages) if _must_think(body) else None
 
 
 def prompt(body: Json) -> list[Json]:
@@ -111,6 +115,32 @@ def _thinks(body: Json) -> bool:
     return isinstance(thinking, dict) and thinking.get("type") != "disabled"
 
 
+def _must_think(body: Json) -> bool:
+    """Whether each turn begins with a thought; a model that thinks as it likes (`adaptive`) may leave it out."""
+    thinking = body.get("thinking")
+    return isinstance(thinking, dict) and thinking.get("type") == "enabled"
+
+
+def _thoughtless(messages: list[Json]) -> str | None:
+    """What is wrong with a turn that goes on from results, whose first call has no thought before it."""
+    said: list[tuple[int, list[Any]]] = []
+    for index in range(len(messages) - 1, -1, -1):
+        kinds = [block.get("type") for block in _blocks(messages[index])]
+        if messages[index].get("role") == "assistant":
+            said.append((index, kinds))
+        elif messages[index].get("role") == "user" and "tool_result" not in kinds:
+            break
+    if not said or any(kind in _THOUGHTS for _, kinds in said for kind in kinds):
+        return None
+    index, kinds = said[-1]
+    if kinds[:1] != ["tool_use"]:
+        return None
+    return (
+        f"messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`: with "
+        "`thinking` enabled, the last turn of the model begins with a thought"
+    )
+
+
 def _blocks(message: Json) -> list[Json]:
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):
@@ -127,13 +157,16 @@ def _misplaced(message: Json, blocks: list[Json]) -> str | None:
     ids = [str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"]
     if len(set(ids)) != len(ids):
         return "each tool_use must have a single result: found multiple `tool_result` blocks with one id"
+    uses = [str(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
+    if len(set(uses)) != len(uses):
+        return "`tool_use` ids must be unique"
     is_model = message.get("role") == "assistant"
     strange = next(
         (kind for kind in kinds if kind in (("tool_result",) if is_model else ("tool_use", "thinking"))), None
     )
     if strange is not None:
         return f"a block of the type {strange} has no place in a message of the role {message.get('role')}"
-    if is_model and kinds and kinds[-1] in ("thinking", "redacted_thinking"):
+    if is_model and kinds and kinds[-1] in _THOUGHTS:
         return "The final block in an assistant message cannot be `thinking`."
     for block in blocks:
         if block.get("type") == "text" and not block.get("text"):

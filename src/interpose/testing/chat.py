@@ -25,8 +25,8 @@ def error(status: int, message: str) -> Json:
 def fault(body: Json) -> str | None:
     """Why the API would refuse this request, or None.
 
-    Refused: no messages, a proposed call that is not answered next, a reply of the model that says nothing, a forced
-    tool that is not offered.
+    Refused: no messages, a proposed call that is not answered next, an empty list of calls, a reply of the model that
+    says nothing, a forced tool that is not offered.
     """
     if not isinstance(body, dict):
         return "the body is not a JSON object"
@@ -41,9 +41,9 @@ def fault(body: Json) -> str | None:
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             return f"messages[{index}] is not an object"
-        calls = message.get("tool_calls") or []
-        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-            return f"messages[{index}].tool_calls is not an array of objects"
+        calls, unlisted = _proposed(message)
+        if unlisted is not None:
+            return f"messages[{index}].tool_calls{unlisted}"
         if message.get("role") == "assistant" and not any(message.get(key) for key in _SAYINGS):
             return f"messages[{index}]: an assistant message needs content or tool_calls"
         if message.get("role") == "tool":
@@ -99,6 +99,16 @@ def _offered(body: Json) -> list[str]:
     listed = tools if isinstance(tools, list) else []
     functions = [tool.get("function") for tool in listed if isinstance(tool, dict)]
     return [str(function.get("name")) for function in functions if isinstance(function, dict)]
+
+
+def _proposed(message: Json) -> tuple[list[Json], str | None]:
+    """The calls that a message proposes, or what is wrong with the list of them."""
+    calls = message.get("tool_calls")
+    if calls is None:
+        return [], None
+    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+        return [], " is not an array of objects"
+    return calls, None if calls else ": empty array. Expected an array with minimum length 1"
 
 
 def _spread(message: Json) -> Json:
