@@ -485,6 +485,7 @@ def test_health_readiness_and_metrics() -> None:
         open_to_all = [guarded.raw("GET", path)[0] for path in ("/healthz", "/readyz")]
 
     assert (ready, json.loads(answer)["ready"]) == (200, True)
+    assert json.loads(answer)["journal"] == {"written": True, "waiting": 0, "lost": 0}
     assert (status, headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
     assert b"\ninterpose_streams_open 0.0\n" in text
     assert (stranger, known, open_to_all) == (401, 200, [200, 200])

@@ -88,6 +88,24 @@ def test_workers_are_summed_and_a_new_one_takes_the_old_ones_place() -> None:
     assert value(first, "interpose_worker_restarts_total") == 1
 
 
+def test_a_journal_that_cannot_be_written_is_a_number() -> None:
+    """Each worker tells of its own; what waited in one that died is lost, and its successor counts on from there."""
+    memory = memoryview(bytearray(2 * BLOCK_BYTES))
+    first, second = Metrics(memory, worker=0), Metrics(memory, worker=1)
+    assert value(first, "interpose_journal_writable") == 1
+    first.journal_stands(is_written=False, waiting=5, lost=1)
+    second.journal_stands(is_written=True, waiting=0, lost=2)
+    assert value(second, "interpose_journal_writable") == 0
+    assert value(second, "interpose_journal_waiting") == 5
+    assert value(second, "interpose_journal_lost_total") == 3
+
+    again = Metrics(memory, worker=0)
+    again.begin()
+    again.journal_stands(is_written=True, waiting=0, lost=1)
+    assert second.journal() == (True, 0, 9)
+    assert value(second, "interpose_journal_writable") == 1
+
+
 def test_the_text_is_what_prometheus_reads() -> None:
     """Its own reader finds every series, each with all its labels, from the first scrape on."""
     families = {family.name: family for family in text_string_to_metric_families(Metrics().text().decode())}
@@ -99,6 +117,9 @@ def test_the_text_is_what_prometheus_reads() -> None:
         "interpose_unjudged": "counter",
         "interpose_connections_refused": "counter",
         "interpose_worker_restarts": "counter",
+        "interpose_journal_writable": "gauge",
+        "interpose_journal_waiting": "gauge",
+        "interpose_journal_lost": "counter",
         "interpose_streams_open": "gauge",
         "interpose_request_seconds": "histogram",
         "interpose_verdict_seconds": "histogram",

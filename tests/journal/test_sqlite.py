@@ -15,6 +15,7 @@ from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
 from interpose.journal.codec import to_record
 from interpose.journal.fanout import Relay
+from interpose.journal.health import Health
 from interpose.journal.query import Filter, JournalReader
 from interpose.journal.sqlite import SqliteJournal
 from interpose.kernel.clock import SystemClock
@@ -136,10 +137,10 @@ def test_close_writes_what_is_left_and_later_records_are_counted(path: Path) -> 
     assert journal.flush(0.1) is False
 
 
-def test_a_full_disk_never_raises_and_is_said_once(path: Path) -> None:
-    """Records wait while nothing can be written; the person is told once; all are there when it works again."""
-    said: list[str] = []
-    journal = SqliteJournal(path, clock=SystemClock(), on_problem=said.append)
+def test_a_full_disk_never_raises_and_is_told(path: Path) -> None:
+    """Records wait while nothing can be written, and their number is told; all are there when it works again."""
+    told: list[Health] = []
+    journal = SqliteJournal(path, clock=SystemClock(), on_health=told.append)
     journal._database.query("PRAGMA max_page_count = 20")
 
     for number in range(50):
@@ -147,18 +148,33 @@ def test_a_full_disk_never_raises_and_is_said_once(path: Path) -> None:
     assert journal.flush() is False
     assert journal.flush() is False
 
-    assert len(said) == 1
-    assert "journal.db: the disk is full: free some space" in said[0]
-    assert journal.problem == said[0]
-    assert journal.lost == 0
+    assert "journal.db: the disk is full: free some space" in str(told[0].fault)
+    assert journal.problem == told[0].fault
+    assert (journal.health.waiting, journal.lost) == (told[-1].waiting, 0)
+    assert 0 < journal.health.missing <= 50
 
     journal._database.query("PRAGMA max_page_count = 100000")
     while journal.problem:
         journal.flush()
-
-    assert _actions(path) == [f"a{number}" for number in range(50)]
-    assert len(said) == 1
+    journal.write(Record(1.0, "later", "enter"))
     journal.close()
+
+    assert _actions(path) == [*(f"a{number}" for number in range(50)), "later"]
+    assert [health.fault is None for health in told].count(True) == 1
+    assert told[-1] == Health()
+
+
+def test_what_cannot_be_written_at_the_end_is_told_as_lost(path: Path) -> None:
+    """Whoever closes a journal on a full disk is told how many lines are gone, and why."""
+    told: list[Health] = []
+    journal = SqliteJournal(path, clock=SystemClock(), on_health=told.append)
+    journal._database.query("PRAGMA max_page_count = 1")
+    for number in range(5):
+        journal.write(Record(1.0, f"a{number}", "enter", data={"text": "x" * 100_000}))
+    journal.close()
+
+    assert told[-1] == journal.health == Health(journal.problem, waiting=0, lost=5)
+    assert "the disk is full" in str(journal.problem)
 
 
 def test_a_listener_hears_all_without_secrets_also_while_nothing_can_be_written(path: Path) -> None:
@@ -205,13 +221,13 @@ def test_a_full_queue_counts_and_a_gap_record_tells(path: Path, reader: JournalR
     journal.close()
 
 
-def test_a_listener_of_problems_that_raises_changes_nothing(path: Path) -> None:
+def test_a_listener_of_its_health_that_raises_changes_nothing(path: Path) -> None:
     """The writing thread outlives it, and what could not be written when closing is counted."""
 
-    def broken(_text: str) -> None:
+    def broken(_health: Health) -> None:
         raise RuntimeError("no")
 
-    journal = SqliteJournal(path, clock=SystemClock(), on_problem=broken)
+    journal = SqliteJournal(path, clock=SystemClock(), on_health=broken)
     journal._database.query("PRAGMA max_page_count = 1")
     journal.write(Record(1.0, "a", "enter", data={"text": "x" * 100_000}))
 
@@ -235,8 +251,8 @@ def test_a_file_that_is_moved_away_is_made_anew(path: Path, journal: SqliteJourn
 
 def test_a_damaged_file_is_named_when_it_is_opened_and_survived_when_it_breaks_later(path: Path) -> None:
     """Opening says which file and the way out; damage under a running journal is a problem and not an exception."""
-    said: list[str] = []
-    journal = SqliteJournal(path, clock=SystemClock(), on_problem=said.append)
+    told: list[Health] = []
+    journal = SqliteJournal(path, clock=SystemClock(), on_health=told.append)
     for file in path.parent.iterdir():
         with file.open("r+b") as opened:
             opened.truncate(0)
@@ -245,8 +261,7 @@ def test_a_damaged_file_is_named_when_it_is_opened_and_survived_when_it_breaks_l
     journal.write(Record(1.0, "b", "enter"))
 
     assert journal.flush() is False
-    assert len(said) == 1
-    assert "journal.db: " in said[0]
+    assert "journal.db: " in str(told[0].fault)
     journal.close()
     with pytest.raises(StorageError, match=r"journal\.db: .*move it away"):
         SqliteJournal(path, clock=SystemClock())

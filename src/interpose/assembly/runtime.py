@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -23,6 +24,7 @@ from interpose.gateway.tracing import open_tracing
 from interpose.guards.loop import LOOP_ID
 from interpose.guards.protection import SqliteProtectionStore
 from interpose.journal.fanout import Relay
+from interpose.journal.health import Health
 from interpose.journal.sqlite import SqliteJournal
 from interpose.kernel.clock import SystemClock
 from interpose.kernel.ids import random_id
@@ -56,6 +58,7 @@ class Runtime:
         *,
         settings: Settings | None = None,
         listener: Callable[[Sequence[bytes]], None] | None = None,
+        on_health: Callable[[Health], None] | None = None,
         watch_loops: bool = True,
         metrics: Metrics | None = None,
         asks: bool = True,
@@ -65,18 +68,17 @@ class Runtime:
         """Opens journal and state under `folders`.
 
         `listener` is told each record, packed and masked, on a thread of its own; what it raises changes nothing.
-        `watch_loops` off leaves the loop guard out, for programs that are no agents. `metrics` count what is
-        journalled. What no handler can tell is put to a person at a terminal that shows questions, unless `asks` is
-        off; `asked`, where it is given, is asked in any case. `handlers` shape in every workspace, with those of the
-        user's own files, which are read when the first policy or a gateway is made.
+        `on_health` is told when the journal cannot be written: it must not wait. `watch_loops` off leaves the loop
+        guard out, for programs that are no agents. `metrics` count what is journalled. What no handler can tell is put
+        to a person at a terminal that shows questions, unless `asks` is off; `asked`, where it is given, is asked in
+        any case. `handlers` shape in every workspace, with those of the user's own files, which are read when the first
+        policy or a gateway is made.
         Raises StorageError when the state folder or a file in it cannot be used, ConfigError for a bad setting.
         """
         folders = folders or user_folders()
         settings = settings or load_settings(folders)
-        clock = SystemClock()
-        metrics = metrics or Metrics()
-        relay = Relay(listener) if listener else None
-        stored = SqliteJournal(folders.journal_db, clock=clock, relay=relay)
+        clock, metrics = SystemClock(), metrics or Metrics()
+        stored = _journal(folders, clock, listener, partial(_tell_health, metrics, on_health))
         journal = MeteredJournal(stored, metrics)
         launches = SqliteLaunches(folders.state_db, clock=clock)
         pause = SqlitePause(folders.state_db, clock=clock)
@@ -157,6 +159,22 @@ class _Lost:
 
     def __call__(self, reason: str) -> None:
         self.journal.write(Record(self.clock.now(), random_id("a"), "problem", outcome="failed", reason=reason))
+
+
+def _journal(
+    folders: Folders,
+    clock: SystemClock,
+    listener: Callable[[Sequence[bytes]], None] | None,
+    on_health: Callable[[Health], None],
+) -> SqliteJournal:
+    relay = Relay(listener) if listener else None
+    return SqliteJournal(folders.journal_db, clock=clock, relay=relay, on_health=on_health)
+
+
+def _tell_health(metrics: Metrics, on_health: Callable[[Health], None] | None, health: Health) -> None:
+    metrics.journal_stands(is_written=health.fault is None, waiting=health.waiting, lost=health.lost)
+    if on_health is not None:
+        on_health(health)
 
 
 def gateway_settings(settings: Settings, *, host: str, environ: Mapping[str, str] = os.environ) -> GatewaySettings:

@@ -11,6 +11,7 @@ from rich.text import Text
 from interpose.cli.output import print_json
 from interpose.contracts.journal import Record
 from interpose.journal.codec import pack, to_line, to_record
+from interpose.journal.health import Health
 from interpose.journal.text import Line, record_line
 
 QUIET_STEPS = frozenset({"enter", "answer", "request", "applied", "skipped", "not_reached"})
@@ -71,6 +72,14 @@ class Feed:
             print_json({"step": "said", "reason": text})
             return
         self._print([Text(text, style="dim")])
+
+    def say_health(self, text: str, health: Health) -> None:
+        """One line of our own about the journal; machines are told the numbers too."""
+        if self._as_json:
+            numbers = {"written": health.fault is None, "waiting": health.waiting, "lost": health.lost}
+            print_json({"step": "said", "reason": text, "journal": numbers})
+            return
+        self._print([Text(text, style="problem")])
 
     def hold(self) -> None:
         """Keeps lines back while a question stands at the terminal."""

@@ -30,7 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
 EPILOG = """\b
 Exit codes: 0 fine; 1 something was found wrong (doctor, hooks check), or a question no longer waits (approvals);
 2 wrong usage, settings or files, or a person is needed and there is no terminal; 3 the journal or the state cannot be
-used; `run` ends with the agent's own code, 127 if it cannot be started.
+used, or lines of the journal were lost (up); `run` ends with the agent's own code, 127 if it cannot be started.
 """
 
 

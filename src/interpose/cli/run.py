@@ -13,6 +13,7 @@ from interpose.assembly.folders import canonical_root
 from interpose.assembly.handlers import project_fault
 from interpose.assembly.presence import find_gateway
 from interpose.assembly.runtime import Runtime
+from interpose.cli.health import lost_lines
 from interpose.cli.output import console, in_force
 from interpose.gateway.app import bound_to
 from interpose.gateway.server import ThreadedServer
@@ -64,6 +65,9 @@ def run_command(*, own_port: bool, quiet: bool, command: tuple[str, ...]) -> int
         runtime.journal.flush()
         if not quiet:
             _summarise(runtime, reached.launch_id)
+    health = runtime.stored.health
+    if health.missing:
+        notes.print(f"interpose: {lost_lines(health.missing, health.fault)}", style="problem", markup=False)
     return ended.code
 
 

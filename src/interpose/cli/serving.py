@@ -1,6 +1,7 @@
 """The server behind `interpose up`: in this process, or in workers of which each is a process of its own."""
 
 import mmap
+import os
 import subprocess
 import sys
 import tempfile
@@ -8,9 +9,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from socket import socket
+from typing import Self
 
 from interpose.assembly.runtime import Runtime
 from interpose.cli.feed import Feed
+from interpose.cli.health import JournalWatch, reported
 from interpose.contracts.journal import Record
 from interpose.gateway.metrics import BLOCK_BYTES, Metrics
 from interpose.gateway.server import ThreadedServer
@@ -24,8 +27,13 @@ FILES_WANTED = 16_384
 
 
 @contextmanager
-def serving(runtime: Runtime, *, host: str, port: int, workers: int) -> Iterator[ThreadedServer | WorkerPool]:
-    """A server that runs until the end of the `with`. Raises ConfigError when the address cannot be had."""
+def serving(
+    runtime: Runtime, watch: JournalWatch, *, host: str, port: int, workers: int
+) -> Iterator[ThreadedServer | WorkerPool]:
+    """A server that runs until the end of the `with`. Raises ConfigError when the address cannot be had.
+
+    `watch` is told how it stands with the journals of workers, also how it stood when they ended.
+    """
     _allow_files()
     if workers == 1:
         gateway = runtime.gateway(host=host)
@@ -37,13 +45,14 @@ def serving(runtime: Runtime, *, host: str, port: int, workers: int) -> Iterator
     runtime.gateway(host=host)  # what is wrong with the settings is told once, and here
     with tempfile.TemporaryFile() as shared:
         shared.truncate(workers * BLOCK_BYTES)
-        with mmap.mmap(shared.fileno(), 0) as memory:
+        with mmap.mmap(shared.fileno(), 0) as memory, _Reports(watch) as reports:
 
             def start(number: int, channel: socket) -> "subprocess.Popen[bytes]":
-                passed = (channel.fileno(), shared.fileno())
-                words = [str(word) for word in (number, workers, *passed, host)]
-                command = [sys.executable, "-m", "interpose.cli.worker", *words]
-                return subprocess.Popen(command, pass_fds=passed, stdin=subprocess.DEVNULL)  # noqa: S603 - our own
+                with reports.of(number) as report:
+                    passed = (channel.fileno(), shared.fileno(), report)
+                    words = [str(word) for word in (number, workers, *passed, host)]
+                    command = [sys.executable, "-m", "interpose.cli.worker", *words]
+                    return subprocess.Popen(command, pass_fds=passed, stdin=subprocess.DEVNULL)  # noqa: S603 - our own
 
             def on_death(number: int, code: int) -> None:
                 with memoryview(memory) as view:
@@ -60,6 +69,34 @@ def serving(runtime: Runtime, *, host: str, port: int, workers: int) -> Iterator
 
             with WorkerPool(start, workers=workers, host=host, port=port, on_death=on_death) as pool:
                 yield pool
+
+
+class _Reports:
+    """What workers tell of their journals: a pipe and a thread each."""
+
+    def __init__(self, watch: JournalWatch) -> None:
+        self._watch = watch
+        self._threads: dict[int, threading.Thread] = {}
+
+    @contextmanager
+    def of(self, worker: int) -> Iterator[int]:
+        """Where a worker that starts within the `with` reports to."""
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        try:
+            yield writing
+        finally:
+            os.close(writing)  # only the worker has it then, and the pipe ends with it
+            thread = threading.Thread(target=reported, args=(reading, worker, self._watch), daemon=True)
+            thread.start()
+            self._threads[worker] = thread
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exit_info: object) -> None:
+        for thread in self._threads.values():
+            thread.join(1)
 
 
 @contextmanager

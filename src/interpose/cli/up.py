@@ -20,6 +20,7 @@ from interpose.assembly.runtime import Runtime, gateway_settings
 from interpose.assembly.settings import LOOPBACK, load_settings
 from interpose.assembly.workspaces import WorkspacePolicy
 from interpose.cli.feed import Feed
+from interpose.cli.health import JournalWatch
 from interpose.cli.output import console, in_force
 from interpose.cli.serving import followed, serving
 from interpose.cli.terminal import Prompt, Typed, may_prompt, prompting
@@ -36,7 +37,7 @@ JUDGED = "Anthropic messages, OpenAI chat completions and responses, and Gemini 
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port (default 4747; 0 takes a free one).")
 @click.option("--workers", type=click.IntRange(1, 64), help="Serve with so many processes (default 1).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, for machines.")
-def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
+def up_command(*, port: int | None, workers: int | None, as_json: bool) -> int:
     """Start the gateway for this folder and show what happens. Ctrl-C lets running replies end, then stops.
 
     On a terminal it also asks about calls that wait for your yes.
@@ -47,7 +48,9 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
     root = canonical_root(Path.cwd())
     settings = load_settings(user_folders())
     number = workers or settings.file.gateway.workers
-    with Runtime.open(settings=settings, listener=feed.hear_all if number == 1 else None) as runtime:
+    watch = JournalWatch(feed.say_health)
+    listener = feed.hear_all if number == 1 else None
+    with Runtime.open(settings=settings, listener=listener, on_health=watch.hear) as runtime:
         policy = runtime.workspaces.policy(root)
         gateway = runtime.settings.file.gateway
         running = find_gateway(runtime.folders)
@@ -62,7 +65,7 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
         with (
             _stop_signals() as stopped,
             nullcontext() if number == 1 else followed(runtime, feed),
-            serving(runtime, host=gateway.host, port=wanted, workers=number) as server,
+            serving(runtime, watch, host=gateway.host, port=wanted, workers=number) as server,
             runtime.approvals.watching("terminal of up") if asks else nullcontext() as watching,
         ):
             if watching is not None:
@@ -75,6 +78,7 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
                 feed.say(f"problem {fault}")
             if gateway.host not in LOOPBACK:
                 feed.say(_beyond(server.listens, server.url))
+            watch.start()
             try:
                 with _questions(runtime, out, feed, watching) if watching else nullcontext():
                     stopped.wait()
@@ -82,8 +86,13 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> None:
                 withdraw(runtime.folders, os.getpid())
             runtime.approvals.stop(server.pids if isinstance(server, WorkerPool) else ())
             feed.say("stopping: running replies may end (Ctrl-C again stops at once)")
-        runtime.journal.flush()  # what the last replies did is told before
-        feed.say("stopped")
+        watch.close()
+    watch.hear(runtime.stored.health)
+    loss = watch.loss()
+    if loss is not None:
+        feed.say_health(*loss)
+    feed.say("stopped")
+    return 3 if loss else 0
 
 
 def _questions(runtime: Runtime, out: Console, feed: Feed, watching: Watch) -> AbstractContextManager[None]:

@@ -1,4 +1,7 @@
-"""One worker of `interpose up --workers N`: `python -m interpose.cli.worker NUMBER WORKERS CHANNEL MEMORY HOST`."""
+"""One worker of `interpose up --workers N`.
+
+Started as `python -m interpose.cli.worker NUMBER WORKERS CHANNEL MEMORY REPORT HOST`: three of these are descriptors.
+"""
 
 import asyncio
 import mmap
@@ -6,8 +9,10 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
 
 from interpose.assembly.runtime import Runtime
+from interpose.cli.health import report
 from interpose.contracts.errors import InterposeError
 from interpose.gateway.metrics import Metrics
 from interpose.gateway.server import HandedServer, loop_factory
@@ -17,19 +22,21 @@ from interpose.kernel.memory import settle
 
 def main(words: list[str]) -> None:
     """Serves what comes through the channel until that is closed; then open streams may end."""
-    number, workers, channel_descriptor, memory_descriptor = map(int, words[:4])
-    host = words[4]
+    number, workers, channel_descriptor, memory_descriptor, report_descriptor = map(int, words[:5])
+    host = words[5]
     for number_of_signal in (signal.SIGINT, signal.SIGTERM):  # they reach the whole group, and the parent decides
         signal.signal(number_of_signal, signal.SIG_IGN)
     channel = socket.socket(fileno=channel_descriptor)
     metrics = Metrics(memoryview(mmap.mmap(memory_descriptor, 0)), worker=number)
     metrics.begin()
-    with Runtime.open(metrics=metrics) as runtime:
+    tell = partial(report, report_descriptor)
+    with Runtime.open(metrics=metrics, on_health=tell) as runtime:
         gateway = runtime.gateway(host=host, parent_pid=os.getppid())
         server = HandedServer(gateway, channel, worker=number, workers=workers, on_refused=gateway.refused)
         settle()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(server.serve(lambda: channel.sendall(READY)))
+    tell(runtime.stored.health)
 
 
 if __name__ == "__main__":

@@ -200,7 +200,10 @@ class Gateway:
         }
 
     async def _tell_health(self, outgoing: Outgoing, path: bytes, headers: Headers) -> None:
-        """`/healthz`: the process answers. `/readyz`: it can judge too; 503 and the reason where it cannot."""
+        """`/healthz`: the process answers. `/readyz`: it can judge too; 503 and the reason where it cannot.
+
+        A journal that cannot be written is told, and no reason to send agents away: they are judged all the same.
+        """
         stranger = self._admission.stranger(headers)
         if stranger is not None:
             await self._refuse(outgoing, "chat", stranger)
@@ -211,6 +214,7 @@ class Gateway:
         if path == READY_PATH:
             fault = await guarded_async(self._ready, failure=fault_line)
             health["ready"] = fault is None
+            health["journal"] = self._metrics.journal()._asdict()
         if fault is not None:
             health["reason"] = fault
         await outgoing.whole(200 if fault is None else 503, [_JSON], write_json(health))

@@ -41,6 +41,13 @@ def _families(total: Total) -> Iterator[Metric]:
     meaning = "Connections that were ended before they asked anything, or in the middle of it."
     yield _counter(total, "connections_refused", meaning, "refused", ("reason",))
     yield _counter(total, "worker_restarts", "Workers that died and were started again.", "restarts", ())
+    is_written = not total("journal_faults", ())
+    yield GaugeMetricFamily(
+        "interpose_journal_writable", "1 while all can write the journal, else 0.", value=is_written
+    )
+    waiting = total("journal_waiting", ())
+    yield GaugeMetricFamily("interpose_journal_waiting", "Lines that wait while it cannot be written.", value=waiting)
+    yield _counter(total, "journal_lost", "Lines of the journal that could not be kept.", "journal_lost", ())
     yield GaugeMetricFamily("interpose_streams_open", "Requests that are being served.", value=total("open", ()))
     yield _histogram(total, "request_seconds", "From a request's head to its end.", "request_s", "api")
     yield _histogram(total, "verdict_seconds", "What a verdict took.", "verdict_s", "stage")

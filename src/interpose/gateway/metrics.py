@@ -7,7 +7,7 @@ Every series has its place in one block of numbers for each worker, so that the 
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import TypeAlias, get_args
+from typing import NamedTuple, TypeAlias, get_args
 
 from interpose.contracts.journal import Record
 from interpose.contracts.ports import Journal
@@ -39,6 +39,7 @@ def _places() -> Iterator[Place]:
     yield "unjudged", ()
     yield "open", ()
     yield "restarts", ()
+    yield from ((name, ()) for name in ("journal_faults", "journal_waiting", "journal_lost"))
 
 
 PLACES: dict[Place, int] = {place: number for number, place in enumerate(_places())}
@@ -54,6 +55,14 @@ _PENDING_MAX = 1_000
 """Of so many judgements at once it is remembered that a handler failed."""
 
 
+class JournalNumbers(NamedTuple):
+    """How it stands with the journal in all workers: whether each can write it, and how many lines wait or are lost."""
+
+    written: bool
+    waiting: int
+    lost: int
+
+
 class Metrics:
     """The numbers of one worker, and the text of all. Any thread may call it.
 
@@ -66,10 +75,14 @@ class Metrics:
         self._own = self._all[start : start + len(PLACES)]
         self._lock = threading.Lock()
         self._failed: dict[str, int] = {}
+        self._lost_before = 0.0
 
     def begin(self) -> None:
-        """For a worker that takes the place of one that died: what that one had open is closed."""
-        self._own[PLACES["open", ()]] = 0.0
+        """For a worker that takes the place of one that died: what that one had open is closed, what waited is lost."""
+        own = self._own
+        own[PLACES["open", ()]] = 0.0
+        self._lost_before = own[PLACES["journal_lost", ()]] + own[PLACES["journal_waiting", ()]]
+        self.journal_stands(is_written=True, waiting=0, lost=0)
 
     def opened(self, change: int) -> None:
         """A request more (1) or less (-1) is being served."""
@@ -82,6 +95,20 @@ class Metrics:
     def refused(self, kind: RefusalKind) -> None:
         """A connection was ended before it asked anything."""
         self._add("refused", (kind,))
+
+    def journal_stands(self, *, is_written: bool, waiting: int, lost: int) -> None:
+        """How it stands with this worker's journal since it was made; it is told here again when that changes."""
+        own = self._own
+        own[PLACES["journal_faults", ()]] = 0.0 if is_written else 1.0
+        own[PLACES["journal_waiting", ()]] = float(waiting)
+        own[PLACES["journal_lost", ()]] = self._lost_before + lost
+
+    def journal(self) -> JournalNumbers:
+        """How it stands with the journals of all workers together."""
+        faults, waiting, lost = (
+            int(self.total(name, ())) for name in ("journal_faults", "journal_waiting", "journal_lost")
+        )
+        return JournalNumbers(not faults, waiting, lost)
 
     def count(self, record: Record) -> None:
         """Counts what a line of the journal tells."""

@@ -21,6 +21,7 @@ from interpose.contracts.journal import Record
 from interpose.contracts.ports import Clock
 from interpose.journal.codec import FIELDS, Masked, pack, to_row, without_secrets
 from interpose.journal.fanout import Relay
+from interpose.journal.health import Health
 from interpose.journal.schema import JOURNAL_SCHEMA
 from interpose.kernel.boundary import fault_line, guarded
 from interpose.kernel.db import Database, open_database
@@ -42,7 +43,7 @@ _COLUMNS = ("writer", *FIELDS)
 class SqliteJournal:
     """The port `Journal` on one SQLite file, which any number of processes may write at the same time.
 
-    `write`, `flush`, `lost` and `problem` may be used from any thread. Do not share an instance across a fork.
+    All but `close` may be used from any thread. Do not share an instance across a fork.
     Raises StorageError when it is made and the file cannot be opened; after that nothing is raised to a caller.
     """
 
@@ -53,10 +54,11 @@ class SqliteJournal:
         clock: Clock,
         queue_bytes: int = QUEUE_BYTES,
         hand_over_s: float = HAND_OVER_S,
-        on_problem: Callable[[str], None] | None = None,
+        on_health: Callable[[Health], None] | None = None,
         relay: Relay | None = None,
     ) -> None:
-        """`on_problem` is called by the writing thread, once for each stretch of time in which writing fails.
+        """`on_health` is told by the writing thread, which waits for it: after each attempt that fails (about one a
+        second), when writing works again, when lines were lost, and at the end if something was.
 
         `relay` is told all that is written, as it comes and whether or not the file can be written; it is closed with
         the journal.
@@ -65,7 +67,8 @@ class SqliteJournal:
         self._clock = clock
         self._queue_bytes = queue_bytes
         self._hand_over_s = hand_over_s
-        self._on_problem = on_problem
+        self._on_health = on_health
+        self._health_told = Health()  # the writing thread's own
         self._relay = relay
         self._writer = random_id("w")
         self._database = _opened(path)
@@ -99,6 +102,12 @@ class SqliteJournal:
     def problem(self) -> str | None:
         """Why nothing can be written at the moment, in words for a person; None while all is well."""
         return self._problem
+
+    @property
+    def health(self) -> Health:
+        """How it stands now; once it is closed, what still waits was not written in time either."""
+        with self._lock:
+            return Health(self._problem, len(self._waiting) + len(self._masked), self._lost)
 
     def write(self, record: Record) -> None:
         """Takes one record. Never raises and never waits for the disk; a record that finds the queue full is lost."""
@@ -146,11 +155,14 @@ class SqliteJournal:
     def _run(self) -> None:
         failures = 0
         while self._gather():
+            is_last = self._closing
             fault = guarded(self._commit, failure=_words)
             failures = failures + 1 if fault else 0
             self._settle(fault)
-            if fault and self._closed_within(_RETRY_S[min(failures, len(_RETRY_S)) - 1]):
+            if fault and is_last:
                 break
+            if fault:
+                self._pause(_RETRY_S[min(failures, len(_RETRY_S)) - 1])
         self._stop()
 
     def _gather(self) -> bool:
@@ -217,7 +229,6 @@ class SqliteJournal:
 
     def _settle(self, fault: str | None) -> None:
         with self._changed:
-            is_news = fault is not None and self._problem is None
             self._problem = fault
             if fault is None:
                 kept = self._masked[:_BATCH_RECORDS]
@@ -227,18 +238,23 @@ class SqliteJournal:
             else:
                 self._attempts_failed += 1
             self._changed.notify_all()
-        if fault is not None and is_news and self._on_problem is not None:
-            guarded(partial(self._on_problem, fault), failure=_ignored)
+        self._tell_health()
+
+    def _tell_health(self) -> None:
+        told, health = self._health_told, self.health
+        is_news = health.fault or told.fault or told.waiting or health.lost != told.lost
+        if is_news and self._on_health is not None:
+            self._health_told = health
+            guarded(partial(self._on_health, health), failure=_ignored)
 
     def _is_kept(self, target: int) -> bool:
         return self._settled >= target and self._lost == self._lost_told
 
-    def _closed_within(self, delay_s: float) -> bool:
-        # Whoever flushes wants to know now whether writing works again.
+    def _pause(self, delay_s: float) -> None:
+        # Whoever flushes or closes wants to know now whether writing works again.
         with self._changed:
             flushes = self._flushes
             self._changed.wait_for(lambda: self._closing or self._flushes > flushes, delay_s)
-            return self._closing
 
     def _stop(self) -> None:
         self._database.close()
@@ -248,6 +264,7 @@ class SqliteJournal:
             self._masked.clear()
             self._stopped = True
             self._changed.notify_all()
+        self._tell_health()
 
 
 def _opened(path: Path) -> Database:
