@@ -251,6 +251,7 @@ def test_a_request_that_nobody_edits_arrives_as_it_was_sent() -> None:
         ("POST", "/v1/embeddings", False),
         ("POST", "/v1beta/models/g:countTokens", True),
         ("POST", "/v1/responses/compact", False),
+        ("POST", "/v1internal:streamGenerateContent?alt=sse", False),
         ("GET", "/v1/models", True),
         ("HEAD", "/", True),
     ],
@@ -279,12 +280,13 @@ def test_upstream_by_api_and_by_launch() -> None:
             house.url = server.url
             house.raw("GET", "/v1/models", None, {"anthropic-version": "2026-10-21"})
             house.raw("GET", "/v1/models", None, {"x-goog-api-key": "k"})
+            house.raw("GET", "/v1/models?key=k")
             prefix = urlsplit(house.prefixed(upstream=f"{other.url}/own")).path
             house.raw("GET", f"{prefix}/v1/models")
             status, _, _ = house.raw("GET", "/v1/models")
 
     assert [request.path for request in other.requests] == ["/base/v1/models", "/own/v1/models"]
-    assert [request.path for request in house.upstream.requests] == ["/v1/models"]
+    assert [request.path for request in house.upstream.requests] == ["/v1/models", "/v1/models?key=k"]
     assert status == 502
 
 

@@ -58,6 +58,18 @@ def test_the_launch_prefix_is_cut_off(raw_path: bytes, secret: str | None, rest:
         ("POST", "/v1/MESSAGES", Route("anthropic", "judged")),
         ("POST", "/v1/messages / ", Route("anthropic", "judged")),
         ("POST", "/v1beta/models/g:GENERATECONTENT", Route("gemini", "judged", "g")),
+        ("POST", "/v1beta/models/g:streamGenerateContent", Route("gemini", "judged", "g")),
+        ("POST", "/models/g:generateContent", Route("gemini", "judged", "g")),
+        ("POST", "/proxy/x/v1/models/owner/g:8b:generateContent", Route("gemini", "judged")),
+        ("POST", "/v1beta/models/v1:generateContent", Route("gemini", "judged", "v1")),
+        ("POST", "/v1beta/tunedModels/t-1:generateContent", Route("gemini", "judged")),
+        ("POST", "/v1/publishers/google/models/g:generateContent", Route("gemini", "judged", "g")),
+        ("POST", "/v1/projects/p/locations/us/endpoints/7:streamGenerateContent", Route("gemini", "judged")),
+        ("POST", "/g:generateContent", Route("gemini", "judged")),
+        ("POST", "/v1internal:generateContent", Route("gemini", "unknown")),
+        ("POST", "/proxy/V1internal:StreamGenerateContent/", Route("gemini", "unknown")),
+        ("POST", "/v1beta:generateContent", Route("gemini", "unknown")),
+        ("POST", "/v1internal:countTokens", Route("gemini", "unknown")),
         ("POST", "/v1/models", Route("chat", "unknown")),
         ("GET", "/x/models", Route("chat", "unknown")),
         ("POST", "/v1/messages/count_tokens/x", Route("anthropic", "unknown")),
@@ -79,6 +91,9 @@ def test_what_a_path_means(method: str, path: str, route: Route) -> None:
         ("POST", "/v1/complete", "a model runs at /complete"),
         ("POST", "/v1/threads/t_1/runs", "a model runs at /threads/…/runs"),
         ("POST", "/v1beta/models/g:batchGenerateContent", "a model runs at :batchGenerateContent"),
+        ("POST", "/v1internal:generateContent", "a model runs at /v1internal:generateContent"),
+        ("POST", "/v1internal:streamGenerateContent", "a model runs at /v1internal:generateContent"),
+        ("POST", "/v1beta/models/g:generateAnswer", "a model runs at :generateAnswer"),
         ("POST", "/v1/models/c:streamRawPredict", "a model runs at :rawPredict"),
         ("POST", "/model/c/invoke-with-response-stream", "a model runs at /invoke and /converse"),
         ("POST", "/api/chat", "a model runs at /api/chat and /api/generate"),
@@ -112,6 +127,22 @@ def test_unknown_paths_at_which_a_model_speaks(method: str, path: str, told: str
 def test_shared_paths_are_told_apart(headers: list[tuple[bytes, bytes]], agent: str | None, api: str) -> None:
     """By the client's headers, else by the agent."""
     assert route_of("GET", "/v1/models", Headers.of(headers), agent).api == api
+
+
+@pytest.mark.parametrize(
+    ("query", "api"),
+    [
+        (b"key=AIza", "gemini"),
+        (b"pageSize=5&key=AIza", "gemini"),
+        (b"", "chat"),
+        (b"key=", "chat"),
+        (b"monkey=1&api_key=x", "chat"),
+    ],
+)
+def test_a_key_in_the_query_is_googles(query: bytes, api: str) -> None:
+    """It goes to no other provider."""
+    assert route_of("GET", "/v1/models", NONE, None, query).api == api
+    assert route_of("GET", "/v1/models", Headers.of([(b"anthropic-version", b"1")]), None, query).api == "anthropic"
 
 
 @pytest.mark.parametrize(

@@ -169,3 +169,29 @@ def test_any_object_is_looked_at(data: dict[str, Any]) -> None:
         except Unreadable:
             found += 1
     assert found < len(CODECS)
+
+
+CODE_ASSIST = {"response": WHOLES["gemini"], "traceId": "t"}
+TEXT = {"response": {"candidates": [{"content": {"role": "model", "parts": [{"text": "hello"}]}, "index": 0}]}}
+
+
+@pytest.mark.parametrize("own", CODECS)
+def test_a_reply_within_a_reply_is_code_assists(own: str) -> None:
+    """Its candidates stand in an object of their own: nobody here reads the calls in it."""
+    stream = b"".join(b"data: " + json.dumps(one).encode() + b"\r\n\r\n" for one in (TEXT, CODE_ASSIST))
+    driven = told(own, [stream])
+
+    assert b"Bash" not in driven.body
+    assert b"hello" not in driven.body
+    assert b"shape of Google's Code Assist" in driven.body
+    with pytest.raises(Unreadable, match="Code Assist"):
+        drive_reply(CODECS[own], json.dumps(CODE_ASSIST).encode(), refuse)
+
+
+def test_a_request_within_a_request_is_unreadable() -> None:
+    """What is sent as Code Assist has it is nothing that the policy was shown."""
+    request = {"contents": [{"role": "user", "parts": [{"text": "go"}]}]}
+    for body in ({"model": "g", "project": "p", "request": request}, {**request, "request": request}):
+        with pytest.raises(Unreadable, match="`request`"):
+            GEMINI.read(json.dumps(body).encode())
+    assert GEMINI.read(json.dumps({**request, "request": "r-1"}).encode()).turn is not None

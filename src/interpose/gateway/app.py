@@ -6,6 +6,8 @@ Does not know: what is done with a request, which server runs it.
 
 import asyncio
 import os
+from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 from interpose import __version__
@@ -121,10 +123,13 @@ class Gateway:
         method = scope["method"]
         route = self._known_route(method, raw_path)
         oddity = None if route is not None else oddity_of(raw_path)
-        admitted = self._admitted(headers, scope.get("query_string", b""), secret, oddity)
+        query = scope.get("query_string", b"")
+        admitted = self._admitted(headers, query, secret, oddity)
         launch = admitted.launch
         agent = (launch.agent if launch else None) or agent_of(headers)
-        route = route or self._route(method, raw_path, headers, agent, launch)
+        if route is None:
+            read = partial(route_of, method, headers=headers, agent=agent, query=query)
+            route = self._route(raw_path, read, launch)
         if isinstance(admitted, TurnedAway):
             await self._refuse(outgoing, route.api, admitted)
             return
@@ -177,14 +182,17 @@ class Gateway:
             return TurnedAway(400, f"interpose refuses paths that two servers may read differently: {oddity}")
         return self._admission.admit(headers, query, secret)
 
-    def _route(self, method: str, raw_path: bytes, headers: Headers, agent: str | None, launch: Launch | None) -> Route:
-        """What a request is, by its path here and by the one that it gets upstream, which a base URL may complete."""
-        route = route_of(method, decoded_path(raw_path), headers, agent)
+    def _route(self, raw_path: bytes, read: Callable[[str], Route], launch: Launch | None) -> Route:
+        """What a request is, by its path here and by the one that it gets upstream, which a base URL may complete.
+
+        `read` tells what it is at a path.
+        """
+        route = read(decoded_path(raw_path))
         if route.kind == "judged":
             return route
         for base in self._base_urls(route.api, launch):
             path = decoded_path(urlsplit(joined_url(base, raw_path, b"")).path.encode())
-            joined = route_of(method, path, headers, agent)
+            joined = read(path)
             if joined.kind == "judged":
                 return joined
         return route

@@ -152,8 +152,9 @@ def api_of(target: bytes, headers: HeaderList) -> ApiName:
     """Whose shape an error has: by as much of the path as has arrived."""
     if not target:
         return "anthropic"
-    _, raw_path = split_launch(target.partition(b"?")[0])
-    return route_of("POST", decoded_path(raw_path), Headers.of(headers), None).api
+    path, _, query = target.partition(b"?")
+    _, raw_path = split_launch(path)
+    return route_of("POST", decoded_path(raw_path), Headers.of(headers), None, query).api
 
 
 def path_and_query(target: bytes) -> tuple[bytes, bytes]:

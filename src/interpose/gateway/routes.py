@@ -21,9 +21,13 @@ _JUDGED: tuple[tuple[re.Pattern[str], ApiName], ...] = (
     (re.compile(r"/v1/messages$"), "anthropic"),
     (re.compile(r"/chat/completions$"), "chat"),
     (re.compile(r"/responses$"), "responses"),
-    (re.compile(r":(generatecontent|streamgeneratecontent)$"), "gemini"),
+    (re.compile(r"/(models/.*|(?!v\d[^/:]*:)[^/]*):(stream)?generatecontent$"), "gemini"),
 )
-"""The ends of the judged paths, in lower case."""
+"""The ends of the judged paths, in lower case.
+
+Gemini's names a model; Code Assist's names a version, and has the request and the reply in objects of its own.
+Source: https://github.com/google-gemini/gemini-cli, packages/core/src/code_assist.
+"""
 
 _COUNTS = re.compile(
     r"(/v1)?/messages/count_tokens|(/v1)?/responses/input_tokens|(/v1|/v1alpha|/v1beta)?/models/[^/:]+:countTokens"
@@ -38,6 +42,8 @@ _RUNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/interactions$"), "/interactions"),
     (re.compile(r"/realtime(/[^/]+)?$"), "/realtime"),
     (re.compile(r":batchgeneratecontent$"), ":batchGenerateContent"),
+    (re.compile(r"/v\d[^/:]*:(stream)?generatecontent$"), "/v1internal:generateContent"),
+    (re.compile(r":generate(answer|message|text)$"), ":generateAnswer"),
     (re.compile(r":(stream)?rawpredict$"), ":rawPredict"),
     (re.compile(r"/(invoke|converse)(-with-response-stream|-stream)?$"), "/invoke and /converse"),
     (re.compile(r"/api/(chat|generate)$"), "/api/chat and /api/generate"),
@@ -53,6 +59,12 @@ _FETCHED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/threads/[^/]+/(messages|runs)(/.+)?$"), "/threads/…"),
 )
 """Paths, in lower case, at which a client may read later what a model said, such as a response in the background."""
+
+_GEMINI = re.compile(r"/v1beta|/v1internal|/models/.*:|:(stream)?generatecontent$", re.IGNORECASE)
+"""In paths that are Gemini's, whatever their headers say."""
+
+_GOOGLE_KEY = re.compile(rb"(?:^|&)key=[^&]")
+"""In a query string: where Gemini's clients may put their key, and no others do."""
 
 _MODELS = re.compile(r"(/v1|/v1alpha|/v1beta)?/models(/[^/:]+)?")
 _NAMED_MODEL = re.compile(r"/models/([^:]+)(:[A-Za-z]+)?$")
@@ -111,8 +123,8 @@ def split_launch(raw_path: bytes) -> tuple[str | None, bytes]:
     return found.group(1).decode("latin-1"), rest if rest.startswith(b"/") else b"/" + rest
 
 
-def route_of(method: str, path: str, headers: Headers, agent: str | None) -> Route:
-    """What a request is. `path` is decoded and has no launch prefix.
+def route_of(method: str, path: str, headers: Headers, agent: str | None, query: bytes = b"") -> Route:
+    """What a request is. `path` is decoded and has no launch prefix, `query` is as it came.
 
     Case, doubled slashes, and slashes and spaces at the end do not lead past the policy; what is let through as plain
     is spelled exactly.
@@ -124,9 +136,10 @@ def route_of(method: str, path: str, headers: Headers, agent: str | None) -> Rou
                 return Route(judged, "judged", _model_in(path) if judged == "gemini" else None)
     if method == "POST" and _COUNTS.fullmatch(path):
         is_of_items = path.endswith("/responses/input_tokens")
-        return Route("responses" if is_of_items else _api_of(path, headers, agent), "counted", _model_in(path))
+        api = "responses" if is_of_items else _api_of(path, headers, agent, query)
+        return Route(api, "counted", _model_in(path))
     kind: Kind = "plain" if _is_plain(method, path) else "unknown"
-    return Route(_api_of(path, headers, agent), kind, _model_in(path))
+    return Route(_api_of(path, headers, agent, query), kind, _model_in(path))
 
 
 def run_unjudged(method: str, path: str) -> str | None:
@@ -179,13 +192,13 @@ def _model_in(path: str) -> str | None:
     return found.group(1) if found else None
 
 
-def _api_of(path: str, headers: Headers, agent: str | None) -> ApiName:
-    """Three APIs share some paths, such as the list of models; their headers tell them apart."""
+def _api_of(path: str, headers: Headers, agent: str | None, query: bytes) -> ApiName:
+    """Three APIs share some paths, such as the list of models; their headers tell them apart, and where the key is."""
     if headers.get(b"anthropic-version") or "/v1/messages" in path or "/v1/complete" in path:
         return "anthropic"
     if re.search(r"/responses(/|$)", path):
         return "responses"
-    if headers.get(b"x-goog-api-key") or "/v1beta" in path or ("/models/" in path and ":" in path):
+    if headers.get(b"x-goog-api-key") or _GEMINI.search(path) or _GOOGLE_KEY.search(query):
         return "gemini"
     if headers.get(b"x-api-key"):
         return "anthropic"

@@ -13,11 +13,12 @@ from interpose.gateway.api import ApiName, Unreadable
 from interpose.gateway.bodies import object_of
 from interpose.wire.sse import SseEvent
 
-_NAMES: Mapping[ApiName, str] = {
+_NAMES: Mapping[str, str] = {
     "anthropic": "Anthropic's messages",
     "chat": "OpenAI's chat completions",
     "responses": "OpenAI's responses",
     "gemini": "Gemini's generateContent",
+    "code assist": "Google's Code Assist",
 }
 _MESSAGE_EVENTS: Mapping[str, str] = {
     "message_start": "message",
@@ -80,7 +81,7 @@ def _has_own_part(api: ApiName, data: JsonObject, name: str | None) -> bool:
             return isinstance(data.get("candidates"), list)
 
 
-def _owner(data: JsonObject) -> ApiName | None:
+def _owner(data: JsonObject) -> str | None:
     kind = data.get("type")
     if isinstance(kind, str) and isinstance(data.get(_MESSAGE_EVENTS.get(kind, "")), dict):
         return "anthropic"
@@ -93,6 +94,9 @@ def _owner(data: JsonObject) -> ApiName | None:
     choice = _first(data.get("choices"))
     if isinstance(choice.get("delta"), dict) or isinstance(choice.get("message"), dict):
         return "chat"
+    wrapped = data.get("response")
+    if isinstance(wrapped, dict) and isinstance(wrapped.get("candidates"), list):
+        return "code assist"
     content = _first(data.get("candidates")).get("content")
     return "gemini" if isinstance(content, dict) and isinstance(content.get("parts"), list) else None
 

@@ -180,7 +180,9 @@ def fields_of(data: bytes) -> RawObject | None:
 
 def _matters(raw: bytes) -> bool:
     """Whether a chunk is read all the same; an escape may hide anything."""
-    return raw.find(b"\\u") >= 0 or raw.find(b'"error"') >= 0 or raw.find(b'"finish') >= 0
+    if raw.find(b"\\u") >= 0 or raw.find(b'"error"') >= 0 or raw.find(b'"finish') >= 0:
+        return True
+    return raw.find(b'"response"') >= 0  # a chunk in another one's shape
 
 
 def _decoded(data: bytes) -> _Chunk | None:

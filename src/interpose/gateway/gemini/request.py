@@ -12,7 +12,7 @@ import msgspec
 
 from interpose.contracts.json import Json, JsonObject
 from interpose.contracts.verdict import ToolChoice
-from interpose.gateway.api import Edits, NewResult, NewTurn, Rewritten
+from interpose.gateway.api import Edits, NewResult, NewTurn, Rewritten, Unreadable
 from interpose.gateway.bodies import (
     RawObject,
     content_digest,
@@ -44,6 +44,7 @@ class GeminiRequest(ReadRequest):
 
     def __init__(self, body: bytes) -> None:
         top = open_body(body, arguments="args")
+        _refuse_wrapped(top)
         contents = [_content(raw, place) for place, raw in enumerate(listed(top.get("contents"), "contents"))]
         listed(top.get("tools"), "tools")
         self._values = [value_of(msgspec.Raw(content)) for content in contents]
@@ -198,6 +199,15 @@ class GeminiRequest(ReadRequest):
         config = dict(known) if isinstance(known, dict) else {}
         inner = next((name for name in CALLING if name in config), CALLING[0])
         return {key: msgspec.Raw(write_json({**config, inner: calling}))}
+
+
+def _refuse_wrapped(top: RawObject) -> None:
+    """Raises Unreadable for a request within another object: who reads that one is not asked for what stands here."""
+    inner = top.get("request")
+    if inner is not None and bytes(inner).startswith(b"{") and "contents" in open_object(inner):
+        raise Unreadable(
+            "its contents stand in `request`, as in Google's Code Assist; here they belong in the body itself"
+        )
 
 
 def _role(content: Json) -> str:
