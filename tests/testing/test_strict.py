@@ -72,6 +72,7 @@ def own_call(**more: Any) -> dict[str, Any]:
         (MESSAGES, {"messages": [GO, turn(USE, USE), turn(RESULT, role="user")]}, "ids must be unique"),
         (MESSAGES, {**THINKING, "messages": [GO, turn(THOUGHT, USE), turn(RESULT, role="user")]}, None),
         (MESSAGES, {**THINKING, "messages": [GO, turn(USE), turn(RESULT, role="user")]}, "messages.1.content.0.type"),
+        (MESSAGES, {**THINKING, "messages": [GO, turn(SAID, USE), turn(RESULT, role="user")]}, "but found `text`"),
         (MESSAGES, {**THINKING, "messages": [GO, turn(USE), turn(RESULT, role="user"), turn(SAID), GO]}, None),
         (
             MESSAGES,

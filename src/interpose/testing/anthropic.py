@@ -35,7 +35,7 @@ def fault(body: Json) -> str | None:
 
     Refused: no messages, a proposed call that is not answered next, results that do not stand first, a thought whose
     signature is not its own or that ends a message, tools that are forced while the model thinks, a turn that goes on
-    from a call without a thought before it while thinking is enabled, two calls of a message with one id, two results
+    from results without a thought in it while thinking is enabled, two calls of a message with one id, two results
     of one call, and a forced tool that is not offered.
     """
     if not isinstance(body, dict):
@@ -122,7 +122,7 @@ def _must_think(body: Json) -> bool:
 
 
 def _thoughtless(messages: list[Json]) -> str | None:
-    """What is wrong with a turn that goes on from results, whose first call has no thought before it."""
+    """What is wrong with a turn that goes on from results, and in which the model never thought."""
     said: list[tuple[int, list[Any]]] = []
     for index in range(len(messages) - 1, -1, -1):
         kinds = [block.get("type") for block in _blocks(messages[index])]
@@ -133,10 +133,9 @@ def _thoughtless(messages: list[Json]) -> str | None:
     if not said or any(kind in _THOUGHTS for _, kinds in said for kind in kinds):
         return None
     index, kinds = said[-1]
-    if kinds[:1] != ["tool_use"]:
-        return None
+    found = next(iter(kinds), None)
     return (
-        f"messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`: with "
+        f"messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{found}`: with "
         "`thinking` enabled, the last turn of the model begins with a thought"
     )
 
