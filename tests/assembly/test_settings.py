@@ -78,6 +78,8 @@ def test_how_long_a_person_has_may_come_from_the_environment(folders: Folders) -
         ("[gateway]\nworkers = 0\n", "gateway.workers"),
         ("[gateway]\nbody_timeout_s = 0\n", "gateway.body_timeout_s"),
         ("[gateway]\nbody_timeout_s = nan\n", "gateway.body_timeout_s"),
+        ("[gateway]\ndrain_s = -1\n", "gateway.drain_s"),
+        ("[gateway]\ndrain_s = nan\n", "gateway.drain_s"),
         ("[gateway]\nask_timeout_s = 0\n", "gateway.ask_timeout_s"),
         ("[gateway]\nask_timeout_s = 601\n", "1 to 600 seconds"),
         ("[gateway]\nask_timeout_s = nan\n", "gateway.ask_timeout_s"),

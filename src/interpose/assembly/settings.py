@@ -19,6 +19,7 @@ from interpose.contracts.errors import ConfigError
 
 DEFAULT_PORT = 4747
 TABLES = "and tables such as [upstreams.local]"
+DRAIN_MAX_S = 86_400
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -33,6 +34,7 @@ class GatewaySection(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     body_bytes: int = 32 * 1024 * 1024
     body_timeout_s: float = 120.0
     streams_max: int = 1_000
+    drain_s: float = 30.0
     ask_timeout_s: float = 120.0
     traces: bool = False
     clients: dict[str, str] = {}
@@ -189,8 +191,15 @@ def _check_gateway(gateway: GatewaySection, place: Callable[[str], str]) -> None
         value = getattr(gateway, key)
         if not 0 < value < math.inf:
             raise wrong(key, f"{value} is not possible", "give a number above 0")
+    if not 0 <= gateway.drain_s <= DRAIN_MAX_S:
+        way_out = f"0 to {DRAIN_MAX_S} seconds"
+        raise wrong("drain_s", f"{gateway.drain_s:g} is no time for running replies to end in", way_out)
     if not 1 <= gateway.ask_timeout_s <= 600:
         raise wrong("ask_timeout_s", f"{gateway.ask_timeout_s:g} is no time to wait for a person", "1 to 600 seconds")
+    _check_clients(gateway, wrong)
+
+
+def _check_clients(gateway: GatewaySection, wrong: Callable[[str, str, str], ConfigError]) -> None:
     for name, digest in gateway.clients.items():
         text = digest.removeprefix("sha256:").lower()
         if not digest.startswith("sha256:") or len(text) != 64 or set(text) - set("0123456789abcdef"):

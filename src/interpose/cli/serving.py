@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from socket import socket
 from typing import Self
@@ -28,18 +28,24 @@ FILES_WANTED = 16_384
 
 @contextmanager
 def serving(
-    runtime: Runtime, watch: JournalWatch, *, host: str, port: int, workers: int
+    runtime: Runtime, watch: JournalWatch, *, host: str, port: int, workers: int, on_cut: Callable[[int], None]
 ) -> Iterator[ThreadedServer | WorkerPool]:
-    """A server that runs until the end of the `with`. Raises ConfigError when the address cannot be had.
+    """A server that runs until the end of the `with`, and as long as running replies may go on.
 
-    `watch` is told how it stands with the journals of workers, also how it stood when they ended.
+    `watch` is told how it stands with the journals of workers, also how it stood when they ended. `on_cut` is told how
+    many replies did not end in time, where there are any. Raises ConfigError when the address cannot be had.
     """
     _allow_files()
+    drain_s = runtime.settings.file.gateway.drain_s
     if workers == 1:
         gateway = runtime.gateway(host=host)
-        with ThreadedServer(gateway, host=host, port=port, on_refused=gateway.refused) as server:
+        with ThreadedServer(
+            gateway, host=host, port=port, drain_timeout_s=drain_s, on_refused=gateway.refused, on_cut=gateway.cut
+        ) as server:
             settle()
             yield server
+        if server.cut_off:
+            on_cut(server.cut_off)
         return
 
     runtime.gateway(host=host)  # what is wrong with the settings is told once, and here
@@ -67,8 +73,14 @@ def serving(
                     )
                 )
 
-            with WorkerPool(start, workers=workers, host=host, port=port, on_death=on_death) as pool:
+            with WorkerPool(
+                start, workers=workers, host=host, port=port, on_death=on_death, drain_timeout_s=drain_s
+            ) as pool:
                 yield pool
+            with memoryview(memory) as view:
+                number = int(Metrics(view).total("cut_off", ()))
+            if number:
+                on_cut(number)
 
 
 class _Reports:

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -62,10 +63,11 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> int:
                 "use it, end it, or take another port with --port 0",
             )
         _, secret = runtime.launches.register(workspace=root, cwd=str(Path.cwd()))
+        tell_cut = partial(_tell_cut, runtime, feed)
         with (
             _stop_signals() as stopped,
             nullcontext() if number == 1 else followed(runtime, feed),
-            serving(runtime, watch, host=gateway.host, port=wanted, workers=number) as server,
+            serving(runtime, watch, host=gateway.host, port=wanted, workers=number, on_cut=tell_cut) as server,
             runtime.approvals.watching("terminal of up") if asks else nullcontext() as watching,
         ):
             if watching is not None:
@@ -85,7 +87,7 @@ def up_command(*, port: int | None, workers: int | None, as_json: bool) -> int:
             finally:
                 withdraw(runtime.folders, os.getpid())
             runtime.approvals.stop(server.pids if isinstance(server, WorkerPool) else ())
-            feed.say("stopping: running replies may end (Ctrl-C again stops at once)")
+            feed.say(f"stopping: running replies have {gateway.drain_s:g} s to end (Ctrl-C again stops at once)")
         watch.close()
     watch.hear(runtime.stored.health)
     loss = watch.loss()
@@ -117,6 +119,14 @@ def _stop_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _tell_cut(runtime: Runtime, feed: Feed, replies: int) -> None:
+    """Tells how many replies did not end in time, behind what the journal tells of each."""
+    runtime.journal.flush()
+    told = "1 running reply was" if replies == 1 else f"{replies} running replies were"
+    drain_s = runtime.settings.file.gateway.drain_s
+    feed.say(f"{told} cut off after {drain_s:g} s (drain_s under [gateway] makes it longer)")
 
 
 def _beyond(listens: str, url: str) -> str:

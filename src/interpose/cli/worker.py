@@ -32,10 +32,19 @@ def main(words: list[str]) -> None:
     tell = partial(report, report_descriptor)
     with Runtime.open(metrics=metrics, on_health=tell) as runtime:
         gateway = runtime.gateway(host=host, parent_pid=os.getppid())
-        server = HandedServer(gateway, channel, worker=number, workers=workers, on_refused=gateway.refused)
+        server = HandedServer(
+            gateway,
+            channel,
+            worker=number,
+            workers=workers,
+            drain_timeout_s=runtime.settings.file.gateway.drain_s,
+            on_refused=gateway.refused,
+            on_cut=gateway.cut,
+        )
         settle()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(server.serve(lambda: channel.sendall(READY)))
+        metrics.cut(server.cut_off)
     tell(runtime.stored.health)
 
 

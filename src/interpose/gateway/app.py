@@ -87,6 +87,10 @@ class Gateway:
             load=load or Load(),
         )
 
+    def cut(self) -> None:
+        """For the server's `on_cut`: open replies end, and their clients are told. Call it on the server's loop."""
+        self._parts.upstream.cut()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI's entry: lifespan and http. A WebSocket, should the server offer one, is closed at once."""
         match scope["type"]:

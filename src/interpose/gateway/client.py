@@ -23,6 +23,7 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 """The methods of requests that may be sent again though they may have been served (RFC 9110, section 9.2.2)."""
 
 NO_ANSWER = "it closed the connection without an answer"
+CUT_OFF = "cut off by the stop of interpose"
 
 _PIECE_BYTES = 256 * 1024
 
@@ -31,17 +32,24 @@ class Fault(Exception):  # noqa: N818 - what the other end did; told to whoever 
     """Why there is no answer, or no more of it; `reason` is one line for people.
 
     `may_repeat` says that the request was not sent, or that its connection, which had served before, ended without an
-    answer to one that may be served twice.
+    answer to one that may be served twice; `is_cut` that nobody but interpose ended it.
     """
 
     def __init__(
-        self, reason: str, *, was_reached: bool = True, is_timeout: bool = False, may_repeat: bool = False
+        self,
+        reason: str,
+        *,
+        was_reached: bool = True,
+        is_timeout: bool = False,
+        may_repeat: bool = False,
+        is_cut: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.was_reached = was_reached
         self.is_timeout = is_timeout
         self.may_repeat = may_repeat
+        self.is_cut = is_cut
 
 
 def undialled(connect_timeout_s: float, problem: str = "the host did not take the connection") -> Fault:
@@ -181,6 +189,12 @@ class Connection(asyncio.Protocol):
         self._heard_at = self._watch.now()
         self._watch.set(self._heard_at + self._idle_s)
         self._on_free(self)
+
+    def cut(self) -> None:
+        """Closes the connection at once; who waits for its answer, or for the rest, is told that it was cut off."""
+        self._fail(Fault(CUT_OFF, is_cut=True))
+        _set(self._waiter)
+        _set(self._room)
 
     def close(self) -> None:
         """Closes the connection at once; idempotent."""

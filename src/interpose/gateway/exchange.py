@@ -70,6 +70,9 @@ class Exchange:
         outcome = "cancelled"
         try:
             outcome = "" if await unless_gone(self.incoming, self._story()) else "client_gone"
+        except asyncio.CancelledError:  # by the server, which was stopped
+            await self._teller.cut_off()
+            raise
         except BodyTooSlow as error:
             outcome = "failed"
             if self.outgoing.status is None:
@@ -445,6 +448,9 @@ class Exchange:
         async for chunk in reply.chunks():
             if isinstance(chunk, UpstreamDown):
                 # The head has left: a body that never ends is the only way left to say so.
+                if chunk.is_cut:
+                    await self._teller.cut_off()
+                    return
                 self._teller.record("failed", outcome="upstream_died", reason=chunk.reason)
                 return
             await self.outgoing.write(chunk)

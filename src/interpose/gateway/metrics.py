@@ -40,6 +40,7 @@ def _places() -> Iterator[Place]:
     yield "open", ()
     yield "restarts", ()
     yield from ((name, ()) for name in ("journal_faults", "journal_waiting", "journal_lost"))
+    yield "cut_off", ()
 
 
 PLACES: dict[Place, int] = {place: number for number, place in enumerate(_places())}
@@ -91,6 +92,10 @@ class Metrics:
     def restarted(self) -> None:
         """A worker died and was started again."""
         self._add("restarts", ())
+
+    def cut(self, number: int) -> None:
+        """So many replies were cut off by the stop; told by the parent of all workers, as nobody can ask any more."""
+        self._add("cut_off", (), number)
 
     def refused(self, kind: RefusalKind) -> None:
         """A connection was ended before it asked anything."""

@@ -58,6 +58,11 @@ class Pool:
         except OSError as error:
             raise Fault(_words(error), was_reached=False, may_repeat=True) from error
 
+    def cut(self) -> None:
+        """Closes all connections; who uses one is told that it was cut off."""
+        for connection in tuple(self._all):
+            connection.cut()
+
     def close(self) -> None:
         """Closes all connections, also those that are in use; idempotent."""
         for connection in tuple(self._all):

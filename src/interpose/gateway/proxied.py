@@ -3,7 +3,7 @@
 Knows: the HTTP client library. Does not know: APIs, policy. Imported only where it is needed: it takes long to load.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ import aiohttp
 from yarl import URL
 
 from interpose.gateway.answers import NOT_HTTP, NOT_WHOLE, HeaderList
-from interpose.gateway.client import IDEMPOTENT, NO_ANSWER, Fault, silent, undialled
+from interpose.gateway.client import CUT_OFF, IDEMPOTENT, NO_ANSWER, Fault, silent, undialled
 from interpose.gateway.question import Question
 from interpose.gateway.settings import Target
 from interpose.kernel.boundary import fault_line
@@ -25,9 +25,12 @@ _PIECEWISE_BYTES = 256 * 1024
 class ProxiedAnswer:
     """An answer whose head is there; as `client.Answer`."""
 
-    def __init__(self, response: aiohttp.ClientResponse, target: Target) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, target: Target, on_left: Callable[["ProxiedAnswer"], None]
+    ) -> None:
         self._response = response
         self._target = target
+        self._on_left = on_left
         self._chunks = response.content.iter_any()
         self.status = response.status
         self.phrase = (response.reason or "").encode("latin-1", "replace")
@@ -42,13 +45,19 @@ class ProxiedAnswer:
 
     def leave(self) -> None:
         """Gives the connection back, or cuts off what was not read."""
+        self._on_left(self)
         self._response.close() if not self._response.content.at_eof() else self._response.release()
+
+    def cut(self) -> None:
+        """Who reads the body is told that it was cut off."""
+        self._response.content.set_exception(Fault(CUT_OFF, is_cut=True))
 
 
 class Proxied:
     """The connections that aiohttp makes. Belongs to the event loop that it was made on."""
 
     def __init__(self) -> None:
+        self._answers: set[ProxiedAnswer] = set()
         tracing = aiohttp.TraceConfig()
         tracing.on_connection_reuseconn.append(_note_reuse)
         self._session = aiohttp.ClientSession(
@@ -60,6 +69,11 @@ class Proxied:
             max_field_size=65536,
             trace_configs=[tracing],
         )
+
+    def cut(self) -> None:
+        """Who reads an answer is told that it was cut off."""
+        for answer in tuple(self._answers):
+            answer.cut()
 
     async def close(self) -> None:
         """Closes all connections."""
@@ -96,7 +110,9 @@ class Proxied:
             if proxy is not None and isinstance(error, aiohttp.ConnectionTimeoutError):
                 raise undialled(target.connect_timeout_s, "the proxy did not connect to it") from error
             raise _fault(error, target, may_repeat=may_repeat) from error
-        return ProxiedAnswer(response, target)
+        answer = ProxiedAnswer(response, target, self._answers.discard)
+        self._answers.add(answer)
+        return answer
 
 
 async def _note_reuse(_session: aiohttp.ClientSession, context: SimpleNamespace, _details: object) -> None:

@@ -25,15 +25,15 @@ DEFAULT_LIMITS = Limits()
 DRAIN_TIMEOUT_S = 10.0
 """How long open streams may go on after the server was told to stop."""
 
-
 OnRefused: TypeAlias = Callable[[Refusal], None]
+OnCut: TypeAlias = Callable[[], None]
 
 
 class Server:
     """A bound address that serves `app` once it is told to. Signals are the caller's business.
 
-    `on_refused` is told on the server's loop of each connection that is ended below the application. Raises ConfigError
-    when the address cannot be bound.
+    On the server's loop `on_refused` is told of each connection that is ended below the application, and `on_cut` is
+    called when the time is over that open replies had to end. Raises ConfigError when the address cannot be bound.
     """
 
     def __init__(
@@ -45,12 +45,13 @@ class Server:
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
         limits: Limits = DEFAULT_LIMITS,
         on_refused: OnRefused | None = None,
+        on_cut: OnCut | None = None,
     ) -> None:
         self._socket = bind(host, port)
         self._port = self._socket.getsockname()[1]
         self._url = url_of(self._socket)
         self._listens = listens_at(self._socket)
-        self._running = _Running(app, limits, drain_timeout_s, on_refused)
+        self._running = _Running(app, limits, drain_timeout_s, on_refused, on_cut)
 
     @property
     def port(self) -> int:
@@ -66,6 +67,11 @@ class Server:
     def listens(self) -> str:
         """What it is bound to, as a URL; 0.0.0.0 and [::] are every address of this machine."""
         return self._listens
+
+    @property
+    def cut_off(self) -> int:
+        """How many replies were cut off by the stop; known when it has ended."""
+        return self._running.service.cut_off
 
     async def serve(self, on_started: Callable[[], None] | None = None) -> None:
         """Serves on the running loop until `stop`, then lets open streams end.
@@ -99,10 +105,16 @@ class HandedServer:
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
         limits: Limits = DEFAULT_LIMITS,
         on_refused: OnRefused | None = None,
+        on_cut: OnCut | None = None,
     ) -> None:
         self._channel = channel
         others = OtherWorkers(channel, worker=worker, workers=workers) if workers > 1 else None
-        self._running = _Running(app, limits, drain_timeout_s, on_refused, others)
+        self._running = _Running(app, limits, drain_timeout_s, on_refused, on_cut, others)
+
+    @property
+    def cut_off(self) -> int:
+        """How many replies were cut off by the stop; known when it has ended."""
+        return self._running.service.cut_off
 
     async def serve(self, on_started: Callable[[], None]) -> None:
         """Serves on the running loop. `on_started` is called once connections are taken."""
@@ -162,9 +174,16 @@ class ThreadedServer:
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
         limits: Limits = DEFAULT_LIMITS,
         on_refused: OnRefused | None = None,
+        on_cut: OnCut | None = None,
     ) -> None:
         self._server = Server(
-            app, host=host, port=port, drain_timeout_s=drain_timeout_s, limits=limits, on_refused=on_refused
+            app,
+            host=host,
+            port=port,
+            drain_timeout_s=drain_timeout_s,
+            limits=limits,
+            on_refused=on_refused,
+            on_cut=on_cut,
         )
         self._thread = threading.Thread(target=self._run, name="interpose-gateway", daemon=True)
         self._started = threading.Event()
@@ -184,6 +203,11 @@ class ThreadedServer:
     def port(self) -> int:
         """The port that was bound."""
         return self._server.port
+
+    @property
+    def cut_off(self) -> int:
+        """How many replies were cut off by the stop; known when it has ended."""
+        return self._server.cut_off
 
     def start(self) -> Self:
         """Starts the thread and waits until requests are accepted. Raises MisuseError when that fails."""
@@ -271,9 +295,10 @@ class _Running:
         limits: Limits,
         drain_timeout_s: float,
         on_refused: OnRefused | None,
+        on_cut: OnCut | None,
         others: Others | None = None,
     ) -> None:
-        self.service = Service(app, limits, on_refused or _nobody_listens, others)
+        self.service = Service(app, limits, on_refused or _nobody_listens, on_cut, others)
         self._drain_timeout_s = drain_timeout_s
         self._is_stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from interpose.contracts.errors import ConfigError, MisuseError
-from interpose.gateway.client import Fault, Request
+from interpose.gateway.client import CUT_OFF, Fault, Request
 from interpose.gateway.encodings import UndecodableError, Unpacking, encodings_of
 from interpose.gateway.pool import Origin, Pool
 from interpose.gateway.question import HeaderList, Question, joined_url, passed_on, proxy_fault, proxy_for
@@ -55,6 +55,8 @@ class UpstreamDown:
     reason: str
     was_reached: bool = True
     is_timeout: bool = False
+    is_cut: bool = False
+    """Whether nobody but interpose ended it, since it was stopped."""
 
 
 class Answer(Protocol):
@@ -117,12 +119,21 @@ class Upstream:
         self._places: Recent[tuple[str, str | None], _Place] = Recent(PLACES_MAX)
         self._pool: Pool | None = None
         self._proxied: Proxied | None = None
+        self._is_cut = False
 
     async def open(self) -> Self:
         """Makes the connection pool; idempotent."""
         if self._pool is None:
             self._pool = Pool()
         return self
+
+    def cut(self) -> None:
+        """Ends what is under way: who waits for an answer, for the rest of one, or asks later, is told so at once."""
+        self._is_cut = True
+        if self._pool is not None:
+            self._pool.cut()
+        if self._proxied is not None:
+            self._proxied.cut()
 
     async def close(self) -> None:
         """Closes all connections; idempotent."""
@@ -167,6 +178,7 @@ class Upstream:
         pool = self._pool
         if pool is None:
             raise MisuseError("the gateway's connections are not open: run it with a server that sends lifespan events")
+        self._check_uncut()
         proxy = proxy_for(question.url, self._proxies) if self._proxies else None
         place = self._place(question.url, question.target.ca_file) if proxy is None else None
         if place is None:
@@ -179,7 +191,12 @@ class Upstream:
         connection = pool.free(place.origin) if may_reuse else None
         if connection is None:
             connection = await pool.dial(place.origin, question.target.connect_timeout_s)
+            self._check_uncut()
         return await connection.ask(request)
+
+    def _check_uncut(self) -> None:
+        if self._is_cut:
+            raise Fault(CUT_OFF, is_cut=True)
 
     def _place(self, url: str, ca_file: str | None) -> "_Place | None":
         """Where a URL is, taken apart once; None where our own connections do not reach."""
@@ -302,4 +319,4 @@ def _unpacking(names: list[str]) -> Unpacking | None:
 
 
 def _down(fault: Fault) -> UpstreamDown:
-    return UpstreamDown(fault.reason, was_reached=fault.was_reached, is_timeout=fault.is_timeout)
+    return UpstreamDown(fault.reason, was_reached=fault.was_reached, is_timeout=fault.is_timeout, is_cut=fault.is_cut)

@@ -11,6 +11,7 @@ from interpose.contracts.journal import Record, Step
 from interpose.contracts.ports import Clock, Journal, Launch
 from interpose.gateway.api import Codec
 from interpose.gateway.asgi import Outgoing
+from interpose.gateway.client import CUT_OFF
 from interpose.gateway.faults import error_body
 from interpose.gateway.identity import Identity
 from interpose.gateway.ledger import Ledger
@@ -88,8 +89,18 @@ class Teller:
 
     async def upstream_down(self, target: Target, down: UpstreamDown) -> None:
         """Tells that there is no answer, and whose fault it is."""
+        if down.is_cut:
+            await self.cut_off()
+            return
         problem = "got no usable answer from" if down.was_reached else "cannot reach"
         await self.fail(504 if down.is_timeout else 502, f"interpose {problem} {target.address}: {down.reason}")
+
+    async def cut_off(self) -> None:
+        """Tells that interpose was stopped before the reply was whole; of what has begun to leave only the journal."""
+        if self.outgoing.status is None:
+            await self.fail(503, f"this request was {CUT_OFF}, before it was answered; send it again", closes=True)
+            return
+        self.record("failed", outcome="failed", reason=f"this reply was {CUT_OFF}")
 
     async def broken(self, error: Exception) -> None:
         """A fault of our own. What has begun to leave is cut off, so that nobody takes it for the whole."""

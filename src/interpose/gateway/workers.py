@@ -20,12 +20,16 @@ from interpose.contracts.errors import ConfigError, MisuseError
 from interpose.gateway.connection import Limits
 from interpose.gateway.handing import HEAD_END, Handed, hand_over, owner_of, take_over
 from interpose.gateway.server import DEFAULT_LIMITS, DRAIN_TIMEOUT_S, START_TIMEOUT_S, bind, listens_at, url_of
+from interpose.gateway.service import STOP_S
 
 READY = b"R"
 """What a worker writes into its channel when it serves."""
 
 WAITING_MAX = 1_000
 """So many connections wait for a worker that is being started again; further ones are closed."""
+
+END_S = 5.0
+"""How long a worker may take to close its files behind its last reply; then it is killed."""
 
 _QUICK_S = 1.0
 _PAUSE_MAX_S = 5.0
@@ -105,7 +109,7 @@ class WorkerPool:
         self._listener.close()
         for worker in self._workers:
             worker.let_end()
-        deadline = time.monotonic() + self._drain_timeout_s + 2
+        deadline = time.monotonic() + self._drain_timeout_s + STOP_S + END_S
         for worker in self._workers:
             worker.end(max(0.1, deadline - time.monotonic()))
 
