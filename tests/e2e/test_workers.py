@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from socket import create_connection, socket
 from typing import Any
@@ -22,6 +24,8 @@ from interpose.testing.upstream import RawStream, Reply, ScriptedUpstream, Text
 from tests.e2e.processes import interpose, up
 
 pytestmark = pytest.mark.e2e
+
+PROMISE_FACTOR = 3
 
 ECHO = """
 import asyncio, json, os, socket, sys
@@ -282,6 +286,42 @@ def test_stopping_lets_the_streams_of_all_workers_end(
 
     assert b": last" in answer
     assert answer.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the workers through /proc")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_their_parent(tmp_path: Path, environ: dict[str, str], ending: signal.Signals) -> None:
+    """A second Ctrl-C, or the parent's sudden end, leaves no worker that goes on with a reply."""
+    gate = threading.Event()
+    with ScriptedUpstream([RawStream([b": first\n\n", gate])]) as streaming:
+        environ = {**environ, "INTERPOSE_UPSTREAM_ANTHROPIC": streaming.url}
+        with up(tmp_path, environ, "--workers", "2") as gateway:
+            workers = [pid for pid in every_child(gateway.process.pid) if is_worker(pid)]
+            address = urlsplit(gateway.url)
+            body = b'{"model": "m", "max_tokens": 9, "stream": true, "messages": [{"role": "user", "content": "hi"}]}'
+            with create_connection((str(address.hostname), address.port), timeout=10) as connection:
+                head = b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body)
+                connection.sendall(head + body)
+                answer = b""
+                while b": first" not in answer:
+                    answer += connection.recv(65536)
+                if ending is signal.SIGINT:
+                    gateway.process.send_signal(signal.SIGINT)
+                    gateway.line_with(step="said")
+                began = time.monotonic()
+                gateway.process.send_signal(ending)
+                with suppress(ConnectionResetError):
+                    while connection.recv(65536):
+                        pass
+            gateway.process.wait(10)
+            while any(map(is_worker, workers)) and time.monotonic() < began + 10:
+                time.sleep(0.01)
+            took_s = time.monotonic() - began
+        gate.set()
+
+    assert len(workers) == 2
+    assert not any(map(is_worker, workers))
+    assert took_s < 1.0 * PROMISE_FACTOR
 
 
 def text(url: str, path: str) -> str:

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from functools import partial
 
 from interpose.assembly.runtime import Runtime
@@ -18,6 +19,9 @@ from interpose.gateway.metrics import Metrics
 from interpose.gateway.server import HandedServer, loop_factory
 from interpose.gateway.workers import READY
 from interpose.kernel.memory import settle
+
+LOOK_S = 0.1
+"""How often a worker that is being stopped looks whether its parent is still there."""
 
 
 def main(words: list[str]) -> None:
@@ -30,8 +34,9 @@ def main(words: list[str]) -> None:
     metrics = Metrics(memoryview(mmap.mmap(memory_descriptor, 0)), worker=number)
     metrics.begin()
     tell = partial(report, report_descriptor)
+    parent = os.getppid()
     with Runtime.open(metrics=metrics, on_health=tell) as runtime:
-        gateway = runtime.gateway(host=host, parent_pid=os.getppid())
+        gateway = runtime.gateway(host=host, parent_pid=parent)
         server = HandedServer(
             gateway,
             channel,
@@ -40,12 +45,20 @@ def main(words: list[str]) -> None:
             drain_timeout_s=runtime.settings.file.gateway.drain_s,
             on_refused=gateway.refused,
             on_cut=gateway.cut,
+            on_closed=partial(_end_with, parent),
         )
         settle()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(server.serve(lambda: channel.sendall(READY)))
         metrics.cut(server.cut_off)
     tell(runtime.stored.health)
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process at once when its parent has ended: replies that run on would be nobody's to stop."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -92,7 +92,8 @@ class Server:
 class HandedServer:
     """Serves connections that another process hands over through `channel`, until that is closed; then it drains.
 
-    As `worker` of `workers` it gives a connection back whose next request belongs to another one.
+    As `worker` of `workers` it gives a connection back whose next request belongs to another one. `on_closed` is called
+    when the channel is closed, and may take its time: on a thread of its own, while open replies run on.
     """
 
     def __init__(
@@ -106,8 +107,10 @@ class HandedServer:
         limits: Limits = DEFAULT_LIMITS,
         on_refused: OnRefused | None = None,
         on_cut: OnCut | None = None,
+        on_closed: Callable[[], None] | None = None,
     ) -> None:
         self._channel = channel
+        self._on_closed = on_closed
         others = OtherWorkers(channel, worker=worker, workers=workers) if workers > 1 else None
         self._running = _Running(app, limits, drain_timeout_s, on_refused, on_cut, others)
 
@@ -125,6 +128,8 @@ class HandedServer:
                 while (handed := take_over(self._channel)) is not None:
                     asyncio.run_coroutine_threadsafe(self._take(handed), loop)
             self._running.stop()
+            if self._on_closed is not None:
+                self._on_closed()
 
         def started() -> None:
             threading.Thread(target=take_all, name="interpose-channel", daemon=True).start()
