@@ -187,7 +187,7 @@ def test_what_was_changed_outlives_the_process(case: Case, tmp_path: Path) -> No
         assert [prompt.cached_tokens for prompt in prompts[1:]] == [prompt.tokens for prompt in prompts[:-1]]
         restored = [record.reason for record in journal.records if record.outcome == "restored"]
         parts = 5 if case.api == "responses" else 2  # also the provider's own id, and our item by its id, twice
-        assert restored == [f"{parts} parts of this session's history are known from an earlier process"]
+        assert restored == [f"{parts} parts of this session's history are known from another process"]
 
 
 def test_a_line_of_ours_in_the_persons_words_is_no_line_of_ours() -> None:

@@ -1,13 +1,16 @@
-"""A gateway that is started anew between a call and its result: what the model is told is the same."""
+"""A session that several processes serve one after the other: what the model is told is the same."""
 
 import json
+import threading
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnEnd
+from interpose.contracts.stages import Annotation, Point, ToolCall, ToolResult, TurnEnd, TurnStart
 from interpose.contracts.verdict import Reminder, ToolChoice, Verdict
 from interpose.gateway.sessions import SqliteLedgers
 from interpose.kernel.clock import SystemClock
@@ -15,6 +18,7 @@ from interpose.testing.fakes import FakePolicy, allow
 from interpose.testing.journal import MemoryJournal
 from interpose.testing.upstream import Reply, ScriptedUpstream, Step, Text, ToolUse
 from tests.e2e.apis import Case, every_case
+from tests.e2e.house import no_rm
 from tests.e2e.talkers import APIS, Responses, Talker
 from tests.e2e.test_lens_sessions import served
 
@@ -133,3 +137,42 @@ def test_whose_result_it_is_where_the_provider_keeps_the_history(
 
     (result,) = [point for point in policy.points if isinstance(point, ToolResult)]
     assert (result.tool_name, result.arguments, result.problem) == ("Bash", {"command": "ls"}, None)
+
+
+@pytest.mark.parametrize("api", ["anthropic", "chat", "gemini"])
+def test_a_session_that_two_gateways_serve_in_turn(api: str, tmp_path: Path) -> None:
+    """Each puts back what the other changed, so that the model's history only grows."""
+
+    def judge(point: Point) -> Verdict:
+        if isinstance(point, TurnStart):
+            return allow(point)._replace(reminders=(Reminder("r", "info", f"told with {point.prompt}"),))
+        return no_rm(point)
+
+    rm = {"command": "rm -rf build"}
+    script: list[Step] = []
+    for words in ("One.", "Two.", "Three.", "Four."):
+        script += [Reply(ToolUse("Bash", rm)), Reply(Text(words))]
+    stores = [SqliteLedgers(tmp_path / "state.db", clock=SystemClock()) for _ in range(2)]
+    policy = FakePolicy(judge)
+    with ScriptedUpstream(script) as upstream, ExitStack() as stack:
+        urls = [stack.enter_context(served(upstream, store, MemoryJournal(), policy)) for store in stores]
+        talker = APIS[api](urls[0], stream=True)
+        for turn, words in enumerate(("first", "second", "third", "fourth")):
+            here, there = turn % 2, 1 - turn % 2
+            talker.url = urls[here]
+            assert "was refused" in talker.says(words).text
+            stores[here].flush()
+            until_seen(stores[there])
+        prompts = upstream.prompts
+    for store in stores:
+        store.close()
+
+    assert [prompt.cached_tokens for prompt in prompts[1:]] == [prompt.tokens for prompt in prompts[:-1]]
+
+
+def until_seen(store: SqliteLedgers) -> None:
+    """Waits, bounded, until the store has seen what another one wrote of a session."""
+    end = time.monotonic() + 10
+    while not store.has_news("", "one"):
+        assert time.monotonic() < end, "it did not happen"
+        threading.Event().wait(0.005)

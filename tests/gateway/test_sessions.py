@@ -242,3 +242,94 @@ def test_a_part_that_is_kept_too_late_is_lost(tmp_path: Path) -> None:
     again = open_store(tmp_path)
     assert list(again.load("l", "s")) == []
     again.close()
+
+
+def test_what_others_keep_of_a_session_is_news(tmp_path: Path) -> None:
+    """Until it is loaded; what this process keeps itself is none, however often it is kept anew."""
+    clock = FakeClock()
+    store, other = open_store(tmp_path, clock), open_store(tmp_path)
+
+    def later() -> tuple[bool, bool]:
+        store.flush()
+        other.flush()
+        clock.advance(2 * LOOK_EVERY_S)
+        return store.has_news("l", "s"), store.has_news("l", "t")
+
+    seen: dict[str, tuple[bool, bool]] = {}
+    for _ in range(3):
+        store.keep("l", "s", "mark", "[1]", b"{}")
+    seen["own"] = later()
+    other.keep("l", "s", "mark", "[2]", b"{}")
+    store.keep("l", "s", "mark", "[1]", b"{}")
+    seen["both"] = later()
+    seen["not loaded"] = later()
+    found = sorted(store.load("l", "s"))
+    seen["loaded"] = later()
+    store.keep("l", "s", "mark", "[1]", b"{}")
+    seen["own again"] = later()
+    other.keep("l", "t", "mark", "[1]", b"{}")
+    seen["another"] = later()
+    store.close()
+    other.close()
+
+    assert found == [("mark", "[1]", b"{}"), ("mark", "[2]", b"{}")]
+    assert seen == {
+        "own": (False, False),
+        "both": (True, False),
+        "not loaded": (True, False),
+        "loaded": (False, False),
+        "own again": (False, False),
+        "another": (False, True),
+    }
+
+
+def test_what_could_not_be_written_hides_nobodys_news(tmp_path: Path) -> None:
+    """The parts that are lost are not taken for those that another process writes later."""
+    told: list[str] = []
+    clock = FakeClock()
+    store = open_store(tmp_path, clock, told)
+    with sqlite3.connect(tmp_path / "state.db") as connection:
+        connection.execute("ALTER TABLE session_parts RENAME TO away")
+    store.keep("l", "s", "mark", "[1]", b"{}")
+    store.flush()
+    with sqlite3.connect(tmp_path / "state.db") as connection:
+        connection.execute("ALTER TABLE away RENAME TO session_parts")
+    store.load("l", "s")
+    other = open_store(tmp_path)
+    other.keep("l", "s", "mark", "[2]", b"{}")
+    other.close()
+    clock.advance(LOOK_EVERY_S)
+    has_news = store.has_news("l", "s")
+    store.close()
+
+    assert (len(told), has_news) == (1, True)
+
+
+def test_a_session_that_another_process_served_is_read_again(tmp_path: Path) -> None:
+    """Its edits are there, and what was given out there is not given out here; the shared memory is left as it is."""
+    clock = FakeClock()
+    store, other = open_store(tmp_path, clock), open_store(tmp_path, clock)
+    here, there = Ledger(store), Ledger(other)
+
+    async def story() -> tuple[SessionLedger, SessionLedger]:
+        first = await here.session("l", "s")
+        first.wait_for_turn([REMINDER])
+        shared = await here.session("l", "")
+        store.flush()
+        clock.advance(2 * LOOK_EVERY_S)
+        elsewhere = await there.session("l", "s")
+        assert elsewhere.waiting() == (REMINDER,)
+        elsewhere.keep_mark("root", "line", 0, MARK)
+        (await there.session("l", "")).keep_followed("resp_1", "s")
+        other.flush()
+        clock.advance(2 * LOOK_EVERY_S)
+        assert await here.session("l", "s") is first
+        assert await here.session("l", "") is shared
+        return first, shared
+
+    first, shared = asyncio.run(story())
+    store.close()
+    other.close()
+
+    assert (first.mark("root", "line", 0), first.waiting()) == (MARK, ())
+    assert shared.followed("resp_1") is None

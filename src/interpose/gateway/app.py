@@ -22,7 +22,8 @@ from interpose.gateway.exchange import Exchange
 from interpose.gateway.faults import error_body
 from interpose.gateway.gemini import GEMINI
 from interpose.gateway.identity import identity_of
-from interpose.gateway.ledger import Ledger, LedgerStore
+from interpose.gateway.kept import LedgerStore
+from interpose.gateway.ledger import Ledger
 from interpose.gateway.load import Load
 from interpose.gateway.metrics import CONTENT_TYPE, Metrics
 from interpose.gateway.paths import decoded_path, oddity_of, plain_front, raw_path_of

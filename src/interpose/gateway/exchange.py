@@ -386,7 +386,7 @@ class Exchange:
     async def _ledger(self) -> SessionLedger:
         ledger = await self._opened_ledger()
         if ledger.restored:
-            reason = f"{ledger.restored} parts of this session's history are known from an earlier process"
+            reason = f"{ledger.restored} parts of this session's history are known from another process"
             self._teller.record("applied", outcome="restored", reason=reason)
             ledger.restored = 0
         return ledger

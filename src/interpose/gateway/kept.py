@@ -1,10 +1,12 @@
 """What a session's memory keeps for the next process, as bytes.
 
-Knows: how a part is written and read, what of a released call's verdict matters later. Does not know: where it is kept.
+Knows: how a part is written and read, what is asked of a store, what of a released call's verdict matters later. Does
+not know: where parts are kept.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -15,6 +17,35 @@ from interpose.gateway.api import ProposedCall
 from interpose.wire.jsonbytes import read_json, write_json
 
 T = TypeVar("T")
+
+
+class LedgerStore(Protocol):
+    """Keeps what edits histories, for the next process. Any thread may use it.
+
+    A part is named by its `kind` and `key` within one session of one workspace ("" for none): an agent that is started
+    anew goes on with a session of its own.
+    """
+
+    def may_know(self, workspace: str, session: str) -> bool:
+        """Whether `load` may find anything. Quick enough for an event loop; never raises, True where it cannot tell."""
+        ...
+
+    def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
+        """The parts of a session as kind, key and value, longest unused first; none for one that is not known.
+
+        Waits for the disk. Never raises: what cannot be read is not there.
+        """
+        ...
+
+    def has_news(self, workspace: str, session: str) -> bool:
+        """Whether others have kept parts of a session since it was loaded. As quick as `may_know`; never raises, False
+        where it cannot tell.
+        """
+        ...
+
+    def keep(self, workspace: str, session: str, kind: str, key: str, value: bytes) -> None:
+        """Remembers a part, in the place of an earlier one of the same name. Never raises, never waits."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,14 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from interpose.contracts.json import JsonObject
 from interpose.contracts.verdict import Reminder, Verdict
 from interpose.contracts.wording import framed
 from interpose.gateway.api import Mark, NewResult, NewTurn, ProposedCall, ResultEdit, Resumed, TurnEdit
 from interpose.gateway.conversations import Conversations
-from interpose.gateway.kept import Released, decoded, encoded, says_something
+from interpose.gateway.kept import LedgerStore, Released, decoded, encoded, says_something
 from interpose.gateway.once import Once
 from interpose.gateway.recent import Recent
 from interpose.kernel.canonical import canonical_hash
@@ -37,29 +37,7 @@ NOTED_MAX = 100
 """At most so many things are said once in a session."""
 
 K = TypeVar("K")
-
-
-class LedgerStore(Protocol):
-    """Keeps what edits histories, for the next process. Any thread may use it.
-
-    A part is named by its `kind` and `key` within one session of one workspace ("" for none): an agent that is started
-    anew goes on with a session of its own.
-    """
-
-    def may_know(self, workspace: str, session: str) -> bool:
-        """Whether `load` may find anything. Quick enough for an event loop; never raises, True where it cannot tell."""
-        ...
-
-    def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
-        """The parts of a session as kind, key and value, longest unused first; none for one that is not known.
-
-        Waits for the disk. Never raises: what cannot be read is not there.
-        """
-        ...
-
-    def keep(self, workspace: str, session: str, kind: str, key: str, value: bytes) -> None:
-        """Remembers a part, in the place of an earlier one of the same name. Never raises, never waits."""
-        ...
+V = TypeVar("V")
 
 
 class SessionLedger:
@@ -203,8 +181,7 @@ class SessionLedger:
 
     def keep_resumed(self, response_id: str, resumed: Resumed) -> None:
         """Keeps what a response's id leads to."""
-        with self._lock:
-            self._resumed.put(response_id, resumed)
+        self._put(self._resumed, response_id, resumed)
         self._store("resumed", [response_id], resumed)
 
     def followed(self, response_id: str) -> str | None:
@@ -214,8 +191,7 @@ class SessionLedger:
 
     def keep_followed(self, response_id: str, session: str) -> None:
         """Keeps whose a response is that the provider keeps the history of."""
-        with self._lock:
-            self._followed.put(response_id, session)
+        self._put(self._followed, response_id, session)
         self._store("followed", [response_id], session)
 
     def refusal_of(self, digest: str) -> TurnEdit | None:
@@ -230,8 +206,7 @@ class SessionLedger:
         """Keeps that a prompt was refused, or is not any more."""
         if edit.refusal is None and self.refusal_of(digest) is None:
             return
-        with self._lock:
-            self._refused.put(digest, edit)
+        self._put(self._refused, digest, edit)
         self._store("refused", [digest], edit)
         if self._wider is not None:
             self._wider.keep_refused(digest, edit)
@@ -350,15 +325,15 @@ class SessionLedger:
                 case "mark":
                     self._put_mark((str(name[0]), str(name[1]), int(name[2])), decoded(value, Mark))
                 case "call":
-                    self._calls.put(str(name[0]), decoded(value, Released).known())
+                    self._put(self._calls, str(name[0]), decoded(value, Released).known())
                 case "original":
                     self._put_original((str(name[0]), str(name[1])), decoded(value, dict[str, Any]))
                 case "resumed":
-                    self._resumed.put(str(name[0]), decoded(value, Resumed))
+                    self._put(self._resumed, str(name[0]), decoded(value, Resumed))
                 case "refused":
-                    self._refused.put(str(name[0]), decoded(value, TurnEdit))
+                    self._put(self._refused, str(name[0]), decoded(value, TurnEdit))
                 case "followed":
-                    self._followed.put(str(name[0]), decoded(value, str))
+                    self._put(self._followed, str(name[0]), decoded(value, str))
                 case "waiting":
                     self._waiting = decoded(value, list[Reminder])
                 case _:
@@ -387,6 +362,10 @@ class SessionLedger:
             return
         with suppress(RecursionError):  # the next process does without what is nested too deep to be written
             self._keep(kind, encoded(key).decode(), encoded(value))
+
+    def _put(self, parts: Recent[str, V], name: str, value: V) -> None:
+        with self._lock:
+            parts.put(name, value)
 
     def _put_result(self, key: tuple[str, str], edit: ResultEdit) -> None:
         with self._lock:
@@ -427,10 +406,16 @@ class Ledger:
         self._sessions: Recent[tuple[str, str], SessionLedger] = Recent(sessions)
 
     async def session(self, workspace: str, session: str, *, wider: SessionLedger | None = None) -> SessionLedger:
-        """The memory of one session of one workspace; what the store has of it is read the first time, in a thread."""
+        """The memory of one session of one workspace; what the store has of it is read the first time, in a thread.
+
+        So it is again when another process has served the session since. What has no session's name is shared by many:
+        it is too much to be read whenever one of them adds to it.
+        """
         key = (workspace, session)
         known = self._known(key)
         if known is not None:
+            if session and self._store is not None and self._store.has_news(*key):
+                await asyncio.to_thread(_restore, known, self._store, key)
             return known
         if self._store is None:
             return self._first(key, SessionLedger(self._parts, wider=wider))

@@ -107,6 +107,12 @@ class SqliteLedgers:
         self._waiting: deque[_Part] = deque(maxlen=WAITING_MAX)
         self._listed: set[int] = set()
         """The hashes of the sessions that the table has, or will have."""
+        self._due: dict[int, int] = {}
+        """How many parts of a session were seen in the table beyond those that were kept here: below 0 while these are
+        on their way.
+        """
+        self._news: set[int] = set()
+        """The hashes of the sessions that others kept parts of."""
         self._last_row = 0
         self._flushing: deque[threading.Event] = deque()
         self._hurry = threading.Event()
@@ -124,11 +130,14 @@ class SqliteLedgers:
         costs a loop that others wait for as much as many answers.
         """
         with self._keeping:
-            now = self._clock.monotonic()
-            if now - self._looked_at >= LOOK_EVERY_S:
-                self._looked_at = now
-                self._is_current = self._look()
+            self._look_in_time()
             return not self._is_current or hash((workspace, session)) in self._listed
+
+    def has_news(self, workspace: str, session: str) -> bool:
+        """Whether another process has written parts of a session since it was loaded, as far as the last look tells."""
+        with self._keeping:
+            self._look_in_time()
+            return hash((workspace, session)) in self._news
 
     def load(self, workspace: str, session: str) -> Iterable[tuple[str, str, bytes]]:
         """The parts of a session, those changed longest ago first; none when they cannot be read.
@@ -136,6 +145,9 @@ class SqliteLedgers:
         What was kept anew, and of a session with more than `PARTS_KEPT` the rest, is forgotten for good.
         """
         self.flush()
+        with self._keeping:
+            self._is_current = self._look()  # so that no part is taken for another's when it is gone from the table
+            self._news.discard(hash((workspace, session)))
         try:
             self._database.execute(
                 "DELETE FROM session_parts WHERE workspace = ? AND session = ? AND rowid NOT IN"
@@ -154,10 +166,12 @@ class SqliteLedgers:
 
     def keep(self, workspace: str, session: str, kind: str, key: str, value: bytes) -> None:
         """Hands a part to the writing thread, which takes many of them at once."""
+        name = hash((workspace, session))
         with self._keeping:
             self._waiting.append((workspace, session, kind, key, value, self._clock.now()))
             if len(self._listed) < LISTED_MAX:
-                self._listed.add(hash((workspace, session)))
+                self._listed.add(name)
+                self._due[name] = self._due.get(name, 0) - 1
         if self._writer is None:
             self._start()
 
@@ -208,20 +222,37 @@ class SqliteLedgers:
             self._waiting.clear()
         return batch
 
+    def _look_in_time(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._looked_at >= LOOK_EVERY_S:
+            self._looked_at = now
+            self._is_current = self._look()
+
     def _look(self) -> bool:
         """Adds the sessions of which parts were written since the last look; False where not all can be listed."""
         if self._reader is None or len(self._listed) >= LISTED_MAX:
             return False
         try:
             rows = self._reader.query(
-                "SELECT workspace, session, max(rowid) FROM session_parts WHERE rowid > ? GROUP BY workspace, session",
+                "SELECT workspace, session, count(*), max(rowid) FROM session_parts WHERE rowid > ?"
+                " GROUP BY workspace, session",
                 (self._last_row,),
             )
         except StorageError:
             return False
-        self._listed.update(hash((workspace, session)) for workspace, session, _ in rows)
-        self._last_row = max((int(str(row)) for _, _, row in rows), default=self._last_row)
+        for workspace, session, count, newest in rows:
+            self._seen(hash((workspace, session)), int(str(count)))
+            self._last_row = max(self._last_row, int(str(newest)))
         return len(self._listed) < LISTED_MAX
+
+    def _seen(self, name: int, count: int) -> None:
+        """Takes the parts of a session that are new in the table; those that were not kept here are another's."""
+        self._listed.add(name)
+        due = self._due.pop(name, 0) + count
+        if due > 0:
+            self._news.add(name)
+        elif due < 0:
+            self._due[name] = due
 
     def _put(self, batch: list[_Part]) -> None:
         if not batch:
@@ -229,6 +260,9 @@ class SqliteLedgers:
         try:
             self._database.append("session_parts", _COLUMNS, batch)
         except StorageError as error:
+            with self._keeping:
+                for workspace, session, *_ in batch:
+                    self._seen(hash((workspace, session)), 1)  # it is waited for no more
             self._lost(f"{len(batch)} parts of sessions are not kept for the next process: {error}")
 
     def _forget_old(self) -> None:
