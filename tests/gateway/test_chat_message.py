@@ -84,7 +84,8 @@ def test_what_is_spoken_is_the_first_choices_text(body: dict[str, Any]) -> None:
     stream = CODEC.as_stream(body)
     message = body["choices"][0]["message"]
 
-    assert CODEC.spoken(stream) == CODEC.final_text(body) == (message["content"] or message["refusal"] or "")
+    said = "\n\n".join(filter(None, (message["content"], message["refusal"])))
+    assert CODEC.spoken(stream) == CODEC.final_text(body) == said
     assert CODEC.spoken(stream.replace(b'"content"', b'"cont\\u0065nt"')) == CODEC.spoken(stream)
 
 

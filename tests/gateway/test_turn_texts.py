@@ -78,7 +78,6 @@ ESCAPED = anthropic("content_block_delta", index=0, delta=texts("WORD ")[0]).rep
         (chat({"content": "a ", "provider_specific_fields": {"x": "1"}}) * 2, "a a "),
         (chat({"content": "a "}).replace(b'"content"', b'"cont\\u0065nt"') + chat({"new": "x"}) * 2, "a "),
         (chat({"content": [{"type": "text", "text": "w "}, {"type": "thinking", "thinking": []}]}), "w "),
-        (chat({"refusal": "NO"}), ""),
         (chat({"content": None}), ""),
         (chat({"content": "w "}, content="FAKE"), "w "),
         (chat({"content": "w "}, x={"choices": [{"delta": {"content": "FAKE"}}]}), "w "),
@@ -99,6 +98,20 @@ def test_chat(odd: bytes, said: str) -> None:
     for words in (WORDS[:1], WORDS):
         front = b"".join(chat({"content": word}) for word in words)
         _check("chat", front, odd, chat({"content": "end"}) + b"data: [DONE]\n\n", "".join(words) + said + "end")
+
+
+@pytest.mark.parametrize("words", [WORDS[:1], WORDS])
+def test_a_chat_refusal_stands_behind_what_else_is_said(words: list[str]) -> None:
+    """Streamed or whole, wherever it comes: the person is told both."""
+    front, said = b"".join(chat({"content": word}) for word in words), "".join(words)
+    message = {"role": "assistant", "content": said, "refusal": "NO"}
+
+    _check("chat", front, chat({"refusal": "N"}), chat({"refusal": "O"}) + b"data: [DONE]\n\n", f"{said}\n\nNO")
+    _check("chat", chat({"content": "", "refusal": "NO"}), front, b"data: [DONE]\n\n", f"{said}\n\nNO")
+    _check("chat", front, chat({"refusal": "second"}, 1), b"data: [DONE]\n\n", said)
+    _check("chat", front, chat({"refusal": None}) + chat({"refusal": ""}), b"data: [DONE]\n\n", said)
+    assert CODECS["chat"].final_text({"choices": [{"message": message}]}) == f"{said}\n\nNO"
+    assert CODECS["chat"].final_text({"choices": [{"message": {**message, "refusal": None}}]}) == said
 
 
 def test_a_chat_refusal_stands_where_nothing_else_is_said() -> None:

@@ -13,6 +13,7 @@ from interpose.gateway.bodies import content_text, object_of
 from interpose.gateway.chat.calls import LEGACY, THOUGHTS
 from interpose.gateway.chat.choice import Choice
 from interpose.gateway.chat.chunks import DONE, events_of, is_done
+from interpose.gateway.marks import GAP
 from interpose.gateway.runs import STRING, Part, Text, hides_letter, told
 from interpose.kernel.ids import random_id
 from interpose.wire.jsonbytes import write_json
@@ -31,6 +32,7 @@ _FLAT = rb"[^{}\[\]\r\n]*"
 """Members of an object that have no members themselves."""
 
 _OTHER_CHOICE = re.compile(rb'"index"\s*:\s*[^0\s]')
+_REFUSAL = re.compile(rb'"refusal"\s*:\s*"[^"]')
 Join: TypeAlias = Callable[[str, Json, Json], Json]
 
 
@@ -39,8 +41,8 @@ class _Incoherent(ValueError):  # noqa: N818 - says what the chunks are
 
 
 def _hides(raw: bytes) -> bool:
-    """Whether there may be another choice than the first, or a key that is not found."""
-    return hides_letter(raw) or _OTHER_CHOICE.search(raw) is not None
+    """Whether there may be another choice than the first, a refusal, or a key that is not found."""
+    return hides_letter(raw) or _OTHER_CHOICE.search(raw) is not None or _REFUSAL.search(raw) is not None
 
 
 TEXT = Text(
@@ -74,14 +76,14 @@ def spoken(raw: bytes, parts: Sequence[Part] = ()) -> str:
 
 
 def text_of(completion: JsonObject) -> str:
-    """The text of a completion's first choice, or what the model says in its place when it refuses."""
+    """The text of a completion's first choice, and what the model says behind it, or in its place, when it refuses."""
     choices = completion.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None
     if not isinstance(message, dict):
         return ""
     refusal = message.get("refusal")
-    return content_text(message.get("content")) or (refusal if isinstance(refusal, str) else "")
+    return _told(content_text(message.get("content")), refusal if isinstance(refusal, str) else "")
 
 
 def said(text: str, model: str | None) -> JsonObject:
@@ -107,7 +109,7 @@ def as_stream(completion: JsonObject) -> bytes:
 
 
 def _text_in(events: Iterable[SseEvent]) -> str:
-    """The text of the first choice, or else its refusal; unlike those of `collected` the chunks need not add up."""
+    """The text of the first choice and its refusal; unlike those of `collected` the chunks need not add up."""
     contents: dict[int, list[str]] = {}
     refusals: dict[int, list[str]] = {}
     for event in events:
@@ -120,7 +122,11 @@ def _text_in(events: Iterable[SseEvent]) -> str:
             contents.setdefault(place, []).append(content_text(message.get("content")))
             refusals.setdefault(place, []).append(refusal if isinstance(refusal, str) else "")
     first = 0 if 0 in contents else next(iter(contents), 0)
-    return join_pieces(contents.get(first, [])) or join_pieces(refusals.get(first, []))
+    return _told(join_pieces(contents.get(first, [])), join_pieces(refusals.get(first, [])))
+
+
+def _told(content: str, refusal: str) -> str:
+    return GAP.join(text for text in (content, refusal) if text)
 
 
 def _message_in(said: Json) -> JsonObject:
