@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -64,6 +65,14 @@ def test_exit_codes_are_those_of_the_manual() -> None:
 def test_people_see_what_matters(step: Step, outcome: str, shown: bool) -> None:
     """Verdicts, faults and notices are lines; what a verdict says again is not."""
     assert worth_showing(Record(0, "a", step, outcome=outcome)) is shown
+
+
+def test_a_model_that_nobody_judges_is_a_line_and_other_unknown_paths_are_none() -> None:
+    """An agent may ask for its telemetry every second; that a model runs unseen is for people."""
+    unknown = Record(0, "a", "skipped", outcome="unjudged", reason="interpose does not know this path")
+
+    assert worth_showing(unknown) is False
+    assert worth_showing(replace(unknown, reason="a model runs at /batches, unjudged")) is True
 
 
 def test_nothing_is_printed_before_the_greeting() -> None:

@@ -105,6 +105,13 @@ def test_what_was_seen_is_told_by_mount_and_agent(tmp_path: Path, environ: dict[
     for part in shown:
         assert part in people
 
+    listed = interpose("journal", cwd=tmp_path, env=environ).stdout
+    only_unknown = ("journal", "--outcome", "unjudged", "--workspace", str(tmp_path / "elsewhere"))
+    assert "a model runs at /responses/compact, unjudged" in listed
+    assert "interpose does not know this path" not in listed
+    assert "--all" not in interpose(*only_unknown, cwd=tmp_path, env=environ).stdout
+    assert "`--all` shows" in interpose("journal", "--step", "request", cwd=tmp_path, env=environ).stdout
+
 
 def test_a_hook_that_is_seen_names_the_keys_that_are_missing(tmp_path: Path, folders: Folders) -> None:
     """A turn's end whose start was seen by nobody tells no count: the rules that count wait for it, by name."""

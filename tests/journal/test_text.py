@@ -96,6 +96,8 @@ LINES = (
     Record(CALL.at, "a6", "started"),
     Record(CALL.at, "a7", "verdict"),
     Record(1e300, "a8", "answer"),
+    Record(CALL.at, "r9", "skipped", mount="wire", outcome="unjudged", reason="a model runs at /batches, unjudged"),
+    Record(CALL.at, "a10", "skipped", handler="guard", outcome="disabled"),
 )
 
 

@@ -115,8 +115,13 @@ def is_question(record: Record) -> bool:
 
 
 def worth_showing(record: Record) -> bool:
-    """Whether people want a line for it: verdicts, faults, notices, and what was only observed."""
-    return record.step not in QUIET_STEPS or record.outcome in ("observed", "client_gone")
+    """Whether people want a line for it: verdicts, faults, notices, what was observed, models that nobody judged."""
+    return record.step not in QUIET_STEPS or record.outcome in ("observed", "client_gone") or is_unjudged_model(record)
+
+
+def is_unjudged_model(record: Record) -> bool:
+    """Whether a model's words came to a client and nobody judged them; what else passes unjudged is of less weight."""
+    return record.outcome == "unjudged" and record.reason.endswith(", unjudged")
 
 
 def styled(record: Record) -> Text:

@@ -8,7 +8,7 @@ import click
 
 from interpose.assembly.folders import Folders, user_folders
 from interpose.cli.feed import coloured, local_zone, styled, worth_showing
-from interpose.cli.output import console, print_json
+from interpose.cli.output import console, counted, print_json
 from interpose.contracts.errors import ConfigError
 from interpose.contracts.journal import StoredRecord
 from interpose.journal.codec import to_json
@@ -34,12 +34,13 @@ def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
 def journal_command(*, limit: int, everything: bool, as_json: bool, **filters: str | None) -> None:
     """List what happened, oldest first."""
     with closing(_reader(user_folders())) as reader:
-        newest = _newest(reader, _wanted(filters), limit, everything=everything or as_json)
+        newest, hidden = _newest(reader, _wanted(filters), limit, everything=everything or as_json)
     out = console()
     for stored in newest:
         _print(out, stored, as_json=as_json)
     if not newest and not as_json:
-        out.print("nothing is journalled that matches", style="dim")
+        more = f"; `--all` shows {counted(hidden, 'line')} for machines" if hidden else ""
+        out.print(f"nothing is journalled that matches{more}", style="dim", markup=False)
 
 
 @click.command("tail")
@@ -97,14 +98,14 @@ def _wanted(filters: Mapping[str, str | None]) -> Filter:
     return Filter(**{name: value for name, value in filters.items() if value})  # type: ignore[arg-type]
 
 
-def _newest(reader: JournalReader, wanted: Filter, limit: int, *, everything: bool) -> list[StoredRecord]:
-    """The newest `limit` lines that people want, oldest first; lines for machines alone are read past."""
+def _newest(reader: JournalReader, wanted: Filter, limit: int, *, everything: bool) -> tuple[list[StoredRecord], int]:
+    """The newest `limit` lines that people want, oldest first, and how many for machines alone were read past."""
     reach = limit if everything else limit * 8
     while True:
         found = reader.find(wanted, limit=reach)
         shown = [stored for stored in found if everything or worth_showing(stored.record)][:limit]
         if len(shown) == limit or len(found) < reach:
-            return shown[::-1]
+            return shown[::-1], len(found) - len(shown)
         reach *= 4
 
 

@@ -34,6 +34,7 @@ _ENDINGS: Mapping[str, Role] = {
     "unknown": "warn",
     "patch": "warn",
     "not judged yet": "warn",
+    "unjudged": "warn",
     "switched": "warn",
 }
 
@@ -63,7 +64,7 @@ def record_line(record: Record, *, tz: tzinfo = UTC) -> Line:
         Piece(f"{_safe(record.stage):<11}  ", "dim"),
     ]
     told = [Piece(_who(record), "dim"), *_said(record), Piece(_duration(record), "dim")]
-    if record.step == "verdict":
+    if record.step == "verdict" or word == "unjudged":
         told.append(Piece(_safe(record.action), "dim"))
     pieces += _joined(told)
     return tuple(pieces)
@@ -163,6 +164,8 @@ def _word(record: Record) -> str:
             return _safe(record.answer) or "answer"
         case "problem" if record.outcome:
             return _safe(record.outcome)
+        case "skipped" if record.outcome == "unjudged":
+            return "unjudged"
         case step:
             return step.replace("_", " ")
 
@@ -185,7 +188,7 @@ def _reasoned(record: Record) -> Iterator[Piece]:
         yield Piece(
             "by " + _safe(record.handler) + (" (observed only)" if record.outcome == "observed" else ""), "name"
         )
-    if record.outcome and record.step not in ("verdict", "answer", "problem"):
+    if record.outcome and record.step not in ("verdict", "answer", "problem") and record.outcome != _word(record):
         yield Piece(_safe(record.outcome))
     if record.reason:
         yield Piece(_safe(record.reason))
