@@ -131,18 +131,72 @@ def replies(data: bytes) -> list[bytes]:
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nX-Late: no\r\n\r\n"
 SEVERAL = GET + POST + b"Content-Length: 5\r\n\r\nhello" + CHUNKED + GET
 ANSWERS = [b"GET|/a|b=c|", b"POST|/echo||hello", b"POST|/echo||abcde", b"GET|/a|b=c|"]
+OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n"
+OFFERING = b"".join(
+    head + HOST + OFFER + rest.removeprefix(head + HOST)
+    for head, rest in (
+        (b"GET /a?b=c HTTP/1.1\r\n", GET),
+        (b"POST /echo HTTP/1.1\r\n", POST + b"Content-Length: 5\r\n\r\nhello"),
+        (b"POST /echo HTTP/1.1\r\n", CHUNKED),
+        (b"GET /a?b=c HTTP/1.1\r\n", GET),
+    )
+)
 
 
-@given(st.lists(st.integers(0, len(SEVERAL)), max_size=8))
-def test_requests_are_answered_in_order_wherever_they_are_cut(places: list[int]) -> None:
-    """Pipelined or not, and in any pieces."""
-    ends = sorted({0, len(SEVERAL), *places})
-    chunks = [SEVERAL[start:end] for start, end in pairwise(ends)]
+@given(st.sampled_from([SEVERAL, OFFERING, OFFERING + SEVERAL]), st.lists(st.integers(0, 2_000), max_size=8))
+def test_requests_are_answered_in_order_wherever_they_are_cut(data: bytes, places: list[int]) -> None:
+    """Pipelined or not, and in any pieces; also where they offer another protocol, which is overlooked."""
+    ends = sorted({0, len(data), *(place % len(data) for place in places)})
+    chunks = [data[start:end] for start, end in pairwise(ends)]
 
     async def story(made: Story) -> None:
         await made.feed(*chunks)
-        assert replies(made.wire.sent) == ANSWERS
+        assert replies(made.wire.sent) == ANSWERS * (2 if data == OFFERING + SEVERAL else 1)
         assert (made.refusals, made.wire.is_paused, made.wire.is_closed) == ([], False, False)
+
+    told(story)
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (OFFER + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (OFFER + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcd", 400),
+        (OFFER + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 400),
+        (OFFER + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+    ],
+)
+def test_what_offers_another_protocol_is_looked_at_as_closely(head: bytes, status: int) -> None:
+    """How its body is framed must be as plain as everybody's."""
+
+    async def story(made: Story) -> None:
+        sent = await made.feed(POST + head, GET)
+        assert sent.startswith(b"HTTP/1.1 %d " % status)
+        assert sent.count(b"HTTP/1.1 ") == 1
+
+    told(story)
+
+
+def test_the_last_request_of_a_connection_may_offer_another_protocol() -> None:
+    """With HTTP/1.0, or a connection that closes, there is a body all the same."""
+
+    async def story(made: Story) -> None:
+        offer = OFFER.replace(b"Upgrade,", b"Upgrade, close,")
+        sent = await made.feed(POST + offer + b"Content-Length: 5\r\n\r\nhello")
+        assert replies(sent) == [b"POST|/echo||hello"]
+        assert made.wire.is_ended or made.wire.is_closed
+
+    told(story)
+
+
+def test_behind_a_websockets_head_nothing_is_read() -> None:
+    """Its client goes on as one, or not at all; the reply closes the connection."""
+
+    async def story(made: Story) -> None:
+        sent = await made.feed(POST + b"Upgrade: websocket\r\nConnection: upgrade\r\n\r\n" + GET, GET)
+        assert replies(sent) == [b"POST|/echo||"]
+        assert b"connection: close" in sent
+        assert made.wire.is_closed
 
     told(story)
 
@@ -541,7 +595,6 @@ def test_replies_that_are_none_are_misuse(messages: list[dict[str, Any]]) -> Non
         (b"GET / HTTP/1.1\r\n\r\n", "ambiguous", 400),
         (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", "ambiguous", 400),
         (b"GET / HTTP/0.9\r\nHost: a\r\n\r\n", "ambiguous", 400),
-        (POST + b"Upgrade: h2c\r\nConnection: upgrade\r\n\r\n", "ambiguous", 400),
         (POST + b"X: " + b"y" * 3_000 + b"\r\n\r\n", "too_large", 431),
         (POST + b"X: y\r\n" * 30 + b"\r\n", "too_large", 431),
     ],

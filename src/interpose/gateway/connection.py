@@ -21,14 +21,13 @@ from interpose.gateway.heads import (
     api_of,
     malformed,
     of_tls,
-    path_and_query,
+    plain_head,
     refused,
     too_large,
     too_slow,
 )
-from interpose.gateway.paths import decoded_path
 from interpose.gateway.service import Others, Service
-from interpose.gateway.serving import CONTINUE, Serving, base_scope
+from interpose.gateway.serving import CONTINUE, Serving, base_scope, scope_of
 from interpose.gateway.watch import Watch
 from interpose.kernel.boundary import fault_line
 
@@ -75,6 +74,9 @@ class ClientConnection(asyncio.Protocol):
         self._expects = self._is_chunked = False
         self._fed_bytes = self._first_bytes = self._quiet_bytes = 0
         self._left_over_bytes = 0
+        self._offering: Head | None = None
+        self._overlooks_head = False
+        """Whether the parser is fed with a head of ours, in the place of one that was read."""
         self._is_deaf = False
         self._has_ended = False
         self._last_words: Refusal | None = None
@@ -135,9 +137,7 @@ class ClientConnection(asyncio.Protocol):
             self._keep(data)
         self._framing.read(data, is_inside=self._in_head or self._incoming is not None)
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._is_deaf = True  # what follows is not for this parser
+            self._feed(data)
         except httptools.HttpParserError as error:
             if self._owner is not None:
                 self._give(self._service.others, self._owner)
@@ -183,6 +183,8 @@ class ClientConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Called by the parser: a request begins."""
+        if self._overlooks_head:
+            return
         self._in_head = True
         self._expects = self._is_chunked = False
         self._framing.begin()
@@ -194,7 +196,8 @@ class ClientConnection(asyncio.Protocol):
 
     def on_url(self, url: bytes) -> None:
         """Called by the parser."""
-        self._target += url
+        if not self._overlooks_head:
+            self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser: a field of the head; those of a trailer are dropped."""
@@ -209,6 +212,9 @@ class ClientConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Called by the parser: a request's head is whole, and what could be read in two ways is refused."""
+        if self._overlooks_head:
+            self._overlooks_head = False
+            return
         self._in_head = self._is_fresh = self._awaits_head = False
         self._due = math.inf
         parser = self._parser
@@ -230,7 +236,8 @@ class ClientConnection(asyncio.Protocol):
             if self._owner is not None:
                 raise ValueError(self._owner)
             self._raw = None
-        serving = Serving(self, head, self._scope(head))
+        self._offering = head if head.offers_protocol else None
+        serving = Serving(self, head, scope_of(self._base, head))
         self._incoming = serving
         if self._current is None:
             self._begin(serving)
@@ -261,6 +268,8 @@ class ClientConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """Called by the parser."""
+        if self._offering is not None:
+            return
         self._left_over_bytes = 0
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
@@ -341,17 +350,23 @@ class ClientConnection(asyncio.Protocol):
         self._service.tasks.add(task)
         task.add_done_callback(self._service.tasks.discard)
 
-    def _scope(self, head: Head) -> Scope:
-        path, query = path_and_query(head.target)
-        return {
-            **self._base,
-            "http_version": head.version,
-            "method": head.method.decode("ascii"),
-            "path": decoded_path(path),
-            "raw_path": path,
-            "query_string": query,
-            "headers": head.headers,
-        }
+    def _feed(self, data: bytes) -> None:
+        """Feeds the parser, which leaves off behind a head that offers another protocol, and must go on there."""
+        while True:
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                data = data[upgrade.args[0] :]
+            else:
+                return
+
+            offering, self._offering = self._offering, None
+            if offering is None:
+                self._is_deaf = True  # a WebSocket's client waits for its answer
+                return
+            self._overlooks_head = True
+            self._parser = httptools.HttpRequestParser(self)
+            self._parser.feed_data(plain_head(offering))
 
     def _keep(self, data: bytes) -> None:
         """Keeps the bytes of a head until it is known whose it is; of one behind another request they are not kept."""

@@ -30,7 +30,8 @@ _AUTHORITY = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f:/?#@,\\\"<>\[\]
 """What a Host header names: a host, and perhaps a port (RFC 9110, section 7.2)."""
 
 _LENGTH_DIGITS_MAX = 20
-_TELLING = frozenset({b"host", b"transfer-encoding", b"content-length", b"upgrade"})
+_TELLING = frozenset({b"host", b"transfer-encoding", b"content-length"})
+_FRAMING = frozenset({b"transfer-encoding", b"content-length"})
 
 _FAULTS = {
     "Expected space after method": "its first line is not METHOD PATH VERSION, with one space between them",
@@ -96,6 +97,16 @@ class Head(NamedTuple):
     most_bytes: int
     has_plain_line: bool = True
 
+    @property
+    def asks_websocket(self) -> bool:
+        """Whether its client goes on as a WebSocket, or not at all."""
+        return self.upgrades and _offered(self.headers) == [b"websocket"]
+
+    @property
+    def offers_protocol(self) -> bool:
+        """Whether it offers another protocol, which a server may overlook (RFC 9110, section 7.8)."""
+        return self.upgrades and _offered(self.headers) != [b"websocket"]
+
 
 def refused(head: Head, limits: Limits) -> Refusal | None:
     """What the parser lets pass and another one may read differently, and what is too large."""
@@ -157,6 +168,12 @@ def api_of(target: bytes, headers: HeaderList) -> ApiName:
     return route_of("POST", decoded_path(raw_path), Headers.of(headers), None, query).api
 
 
+def plain_head(head: Head) -> bytes:
+    """A head that says how long the body behind `head` is, and nothing else: for a parser that has left off there."""
+    framing = [b"%b: %b\r\n" % header for header in head.headers if header[0] in _FRAMING]
+    return b"".join([b"POST / HTTP/1.1\r\nhost: x\r\n", *(framing or [b"content-length: 0\r\n"]), b"\r\n"])
+
+
 def path_and_query(target: bytes) -> tuple[bytes, bytes]:
     """The path and the query string of a request's target, which may be absolute. Raises ValueError for no path."""
     if target.startswith(b"/"):
@@ -167,6 +184,10 @@ def path_and_query(target: bytes) -> tuple[bytes, bytes]:
     except httptools.HttpParserInvalidURLError as error:
         raise ValueError(target) from error
     return url.path or b"/", url.query or b""
+
+
+def _offered(headers: HeaderList) -> list[bytes]:
+    return [value.lower() for name, value in headers if name == b"upgrade"]
 
 
 def _size(head: Head) -> int:
@@ -187,9 +208,6 @@ def _problem(head: Head) -> str | None:
         return "the transfer-encoding of this request is not plain chunked"
     if any(len(length) > _LENGTH_DIGITS_MAX for length in found.get(b"content-length", ())):
         return "the Content-Length of this request has more digits than any length"
-    if head.upgrades and found.get(b"upgrade") != [b"websocket"]:
-        way_out = "send it as plain HTTP/1.1, without the Upgrade header"
-        return f"interpose does not change to another protocol in the middle of a connection; {way_out}"
     return _problem_of_place(head, found.get(b"host", []))
 
 

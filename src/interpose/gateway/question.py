@@ -16,6 +16,7 @@ _HOP_BY_HOP = frozenset(
     {
         b"connection",
         b"expect",
+        b"http2-settings",
         b"keep-alive",
         b"proxy-authenticate",
         b"proxy-authorization",

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from interpose.contracts.errors import MisuseError
 from interpose.gateway.asgi import NEARBY, PHRASE, App, Message, Scope
-from interpose.gateway.heads import Head, status_line
+from interpose.gateway.heads import Head, path_and_query, status_line
+from interpose.gateway.paths import decoded_path
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _GONE_MESSAGE = "http.disconnect"
@@ -52,6 +53,20 @@ def base_scope(transport: asyncio.BaseTransport) -> Scope:
     }
 
 
+def scope_of(base: Scope, head: Head) -> Scope:
+    """The scope of a request on a connection with this `base`."""
+    path, query = path_and_query(head.target)
+    return {
+        **base,
+        "http_version": head.version,
+        "method": head.method.decode("ascii"),
+        "path": decoded_path(path),
+        "raw_path": path,
+        "query_string": query,
+        "headers": head.headers,
+    }
+
+
 class Serving:
     """One request and its reply. Belongs to the loop of its connection."""
 
@@ -73,7 +88,7 @@ class Serving:
         self._is_chunked = False
         self._has_body = True
         self.scope = scope
-        self.keeps_alive = head.keeps_alive and not self.is_old and not head.upgrades
+        self.keeps_alive = head.keeps_alive and not self.is_old and not head.asks_websocket
         self.unread = 0
         """How many bytes of the body wait for the application."""
         self.announced = 0
