@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 from interpose.assembly.folders import Folders
-from interpose.assembly.presence import Presence, announce, find_gateway, withdraw
+from interpose.assembly.presence import Presence, announce, find_gateway, find_gateways, withdraw
 
 
 class Healthy(BaseHTTPRequestHandler):
@@ -37,6 +37,7 @@ def test_a_gateway_that_answers_is_found_and_a_withdrawn_one_is_not(folders: Fol
         mode = stat.S_IMODE((folders.state / "gateways" / f"{os.getpid()}.json").stat().st_mode)
 
         assert (find_gateway(folders), mode) == (here, 0o600)
+        assert find_gateways(folders) == (here,)
 
         announce(folders, Presence(1, here.url, "0"))
         assert find_gateway(folders) == here  # the note of another process is not believed, ours still is
@@ -55,6 +56,7 @@ def test_a_note_without_a_gateway_is_not_believed(folders: Folders) -> None:
     folders.state.mkdir()
 
     assert find_gateway(folders) is None
+    assert find_gateways(folders) == ()
     announce(folders, Presence(1, "http://127.0.0.1:9", "0"))
     assert find_gateway(folders) is None
     (folders.state / "gateways" / "1.json").write_text("{")

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from interpose.assembly.folders import Folders
+from interpose.assembly.runtime import Runtime
+from interpose.contracts.journal import Record
 from tests.e2e.processes import interpose, up
 
 pytestmark = pytest.mark.e2e
@@ -69,6 +71,47 @@ def test_status_tells_what_judges_here(tmp_path: Path, environ: dict[str, str]) 
     assert machines["gateway"] is None
     assert machines["judging"] == "on"
     assert machines["workspace"] == str(tmp_path)
+
+
+def test_status_tells_what_was_judged_here_elsewhere_and_in_no_project(
+    tmp_path: Path, environ: dict[str, str], folders: Folders
+) -> None:
+    """What `interpose journal` lists is counted in one of the three; what the doctor tried, in none."""
+    with Runtime.open(folders) as runtime:
+        now = runtime.clock.now()
+        for workspace, outcome, reason in (
+            (str(tmp_path), "allowed", ""),
+            (str(tmp_path), "refused", "not here"),
+            ("", "refused", "not without a launch"),
+            ("/elsewhere", "refused", "not elsewhere"),
+        ):
+            runtime.journal.write(
+                Record(now, "a", "verdict", stage="tool.call", workspace=workspace, outcome=outcome, reason=reason)
+            )
+        runtime.journal.write(Record(now, "d", "verdict", workspace=str(tmp_path), agent="doctor", outcome="refused"))
+        runtime.journal.write(Record(now - 90_000, "o", "verdict", workspace=str(tmp_path), outcome="refused"))
+
+    people = interpose("status", cwd=tmp_path, env=environ).stdout
+    machines = json.loads(interpose("status", "--json", cwd=tmp_path, env=environ).stdout)
+
+    assert "2 judged, 1 refused here\n" in people
+    assert "1 judged, 1 refused in no project" in people
+    assert "1 judged, 1 refused in other projects" in people
+    assert [reason in people for reason in ("not here", "not without a launch", "not elsewhere")] == [True, True, False]
+    assert machines["last_day"] == {"judged": 2, "refused": 1}
+    assert machines["last_day_in_no_project"] == machines["last_day_elsewhere"] == {"judged": 1, "refused": 1}
+    assert [line["reason"] for line in machines["refused"]] == ["not here", "not without a launch"]
+
+
+def test_status_names_each_gateway(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Two that share a state folder are both told, the one that was started last first."""
+    with up(tmp_path, environ) as first, up(tmp_path, environ) as second:
+        people = interpose("status", cwd=tmp_path, env=environ).stdout
+        machines = json.loads(interpose("status", "--json", cwd=tmp_path, env=environ).stdout)
+
+    assert [gateway["url"] for gateway in machines["gateways"]] == [second.url, first.url]
+    assert machines["gateway"] == machines["gateways"][0]
+    assert people.index(second.url) < people.index(first.url)
 
 
 def test_config_show_names_origins(tmp_path: Path, environ: dict[str, str]) -> None:

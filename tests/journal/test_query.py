@@ -62,6 +62,15 @@ def test_each_filter_selects_its_records(reader: JournalReader, wanted: Filter, 
     assert [stored.seq for stored in reader.find(wanted, order="oldest")] == numbers
 
 
+def test_records_are_counted_by_what_they_have(reader: JournalReader) -> None:
+    """One number for each set of values that occurs among those that pass the filter."""
+    assert reader.tally(Filter(step="verdict"), "workspace", "outcome") == {
+        ("/v", "allowed"): 1,
+        ("/w", "refused"): 1,
+    }
+    assert reader.tally(Filter(action="a9"), "workspace") == {}
+
+
 @pytest.mark.parametrize(("order", "numbers"), [("newest", [5, 4]), ("oldest", [1, 2])])
 def test_a_limit_keeps_the_end_that_was_asked_for(reader: JournalReader, order: Order, numbers: list[int]) -> None:
     """Newest first by default, oldest first on request."""
@@ -102,6 +111,7 @@ def test_following_starts_before_there_is_a_journal(tmp_path: Path) -> None:
     path = tmp_path / "late" / "journal.db"
     reader = JournalReader(path)
     assert (reader.find(), reader.story("a"), reader.last_seq()) == ((), (), 0)
+    assert reader.tally(Filter(), "step") == {}
     assert not path.parent.exists()
 
     def write() -> None:

@@ -42,6 +42,11 @@ def find_gateway(folders: Folders) -> Presence | None:
     return next((noted for noted in _notes(folders) if _answers(noted)), None)
 
 
+def find_gateways(folders: Folders) -> tuple[Presence, ...]:
+    """Every running gateway that answers as the one that wrote its note, the one that was started last first."""
+    return tuple(noted for noted in _notes(folders) if _answers(noted))
+
+
 def _answers(noted: Presence) -> bool:
     from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - loads much, and few starts find a note
 

@@ -69,6 +69,16 @@ class JournalReader:
         """Every record of one action, in the order in which things happened; empty when nobody knows it."""
         return self._select(Filter(action=action), after_seq=None, limit=-1, order="oldest")
 
+    def tally(self, wanted: Filter, *names: str) -> dict[tuple[str, ...], int]:
+        """How many records pass the filter, by what they have in these fields of theirs."""
+        database = self._opened()
+        if database is None:
+            return {}
+        where, values = _where(wanted)
+        fields = ", ".join(names)
+        rows = database.query(f"SELECT {fields}, count(*) FROM records{where} GROUP BY {fields}", values)  # noqa: S608 - our own names
+        return {row[:-1]: row[-1] for row in rows}
+
     def last_seq(self) -> int:
         """The number of the newest record, 0 when there is none: where `follow` starts to see only what is new."""
         database = self._opened()
@@ -112,14 +122,18 @@ class JournalReader:
         if database is None:
             return ()
 
-        conditions, values = _conditions(wanted)
-        if after_seq is not None:
-            conditions.append("seq > ?")
-            values.append(after_seq)
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        where, values = _where(wanted, after_seq)
         direction = "DESC" if order == "newest" else "ASC"
         rows = database.query(f"{_SELECT}{where} ORDER BY seq {direction} LIMIT ?", [*values, limit])
         return tuple(from_row(row) for row in rows)
+
+
+def _where(wanted: Filter, after_seq: int | None = None) -> tuple[str, list[object]]:
+    conditions, values = _conditions(wanted)
+    if after_seq is not None:
+        conditions.append("seq > ?")
+        values.append(after_seq)
+    return f" WHERE {' AND '.join(conditions)}" if conditions else "", values
 
 
 def _conditions(wanted: Filter) -> tuple[list[str], list[object]]:
