@@ -227,6 +227,14 @@ def test_indexes_that_are_missing_or_collide() -> None:
         ]
 
 
+def test_an_index_that_is_no_number_is_a_place_of_its_own() -> None:
+    """Its pieces are never those of the call 1, however many of them are alike."""
+    frames = [chunk(call(1, "{}", name="Read", id="r")), *[chunk(call(True, "x"))] * 3]
+
+    asked = run([*frames, chunk(None, "tool_calls"), DONE]).asked
+    assert [(c.name, bool(c.problem)) for c in asked] == [("Read", False), ("unknown:function", True)]
+
+
 def test_one_call_without_an_index_stays_as_it_is() -> None:
     """There is no other call that a client could take it for."""
     frames = [chunk(call(None, "{", name="Bash", id="b")), chunk(call(None, "}")), chunk(None, "tool_calls"), DONE]

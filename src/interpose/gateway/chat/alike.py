@@ -10,6 +10,7 @@ import msgspec
 
 from interpose.contracts.json import Json
 from interpose.gateway.chat.choice import Choice, PartialCall
+from interpose.gateway.proposed import place_of
 from interpose.gateway.runs import STRING
 from interpose.wire.sse import SseEvent
 
@@ -51,7 +52,7 @@ def alike(event: SseEvent, delta: Json, choice: Choice) -> Alike | None:
             pass
         case _:
             return None
-    call = next((call for call in reversed(choice.calls) if call.index == index), None)
+    call = next((call for call in reversed(choice.calls) if call.index == place_of(index)), None)
     found = list(_PIECE.finditer(event.raw))
     if call is None or len(delta) > 1 or len(found) != 1 or not _says_nothing(named, other, call):
         return None
