@@ -202,22 +202,37 @@ def test_the_gateway_is_an_ordinary_application(path: str) -> None:
     assert request.body == GOOD
 
 
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
 @pytest.mark.parametrize("is_streamed", [False, True])
-def test_who_sends_nothing_more_is_answered(is_streamed: bool) -> None:
-    """A client that closes its sending side behind its request still reads."""
+def test_who_sends_nothing_more_is_answered(is_streamed: bool, version: bytes) -> None:
+    """A client that closes its sending side behind its request still reads, and is not shown life again and again."""
     gate = threading.Event()
     body = json.dumps({"model": "m", "stream": is_streamed, "messages": [{"role": "user", "content": "a"}]}).encode()
     with (
         House([Slow(Reply(Text("hello")), gate)]) as house,
         socket.create_connection(("127.0.0.1", int(house.url.rpartition(":")[2])), timeout=10) as client,
     ):
-        client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        client.sendall(b"POST /v1/chat/completions HTTP/%b\r\nHost: 127.0.0.1\r\n" % version)
         client.sendall(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         client.shutdown(socket.SHUT_WR)
-        threading.Timer(0.2, gate.set).start()
+        threading.Timer(0.7, gate.set).start()
         answer = b""
         while chunk := client.recv(65536):
             answer += chunk
 
     assert b"HTTP/1.1 200 OK" in answer
     assert b"hello" in answer
+    assert answer.count(b"100 Continue") == (1 if version == b"1.1" else 0)
+
+
+def test_who_left_altogether_is_noticed() -> None:
+    """Behind its request a client's end looks as if only its sending side were closed."""
+    gate = threading.Event()
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "a"}]}).encode()
+    with House([Slow(Reply(Text("hello")), gate)]) as house:
+        with socket.create_connection(("127.0.0.1", int(house.url.rpartition(":")[2])), timeout=10) as client:
+            client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+            client.sendall(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+            house.until(lambda: len(house.upstream.requests) == 1)
+        house.until(lambda: [record.outcome for record in house.journal.of_step("request")] == ["client_gone"])
+        gate.set()

@@ -329,6 +329,19 @@ def test_who_asks_before_sending_is_told_to_go_on() -> None:
     told(story)
 
 
+def test_an_old_client_cannot_ask_before_sending() -> None:
+    """HTTP/1.0 knows no 100, so what it says of expecting one means nothing."""
+
+    async def story(made: Story) -> None:
+        head = b"POST /echo HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+        assert await made.feed(head) == b""
+        sent = await made.feed(b"hi")
+        assert sent.count(b"HTTP/1.1") == 1
+        assert sent.endswith(b"POST|/echo||hi")
+
+    told(story)
+
+
 def test_who_asks_before_sending_and_is_refused() -> None:
     """The connection ends, since the client may send the body or not."""
 

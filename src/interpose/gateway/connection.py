@@ -26,8 +26,9 @@ from interpose.gateway.heads import (
     too_large,
     too_slow,
 )
+from interpose.gateway.probing import probe
 from interpose.gateway.service import Others, Service
-from interpose.gateway.serving import CONTINUE, Serving, base_scope, scope_of
+from interpose.gateway.serving import Serving, base_scope, scope_of
 from interpose.gateway.watch import Watch
 from interpose.kernel.boundary import fault_line
 
@@ -38,9 +39,6 @@ UNREAD_BYTES_MAX = 256 * 1024
 
 LEFT_OVER_BYTES_MAX = 64 * 1024 * 1024
 """So much of a body that nobody wanted is read and dropped, so that its client can read why."""
-
-PROBES_S = (0.0, 0.05, 0.5, 2.0)
-"""When a client that sends nothing more is shown life: who has closed its connection altogether is noticed by that."""
 
 TLS_HELLO = b"\x16\x03"
 """How TLS begins."""
@@ -160,12 +158,12 @@ class ClientConnection(asyncio.Protocol):
         Who ends in the middle of an answer has left: a stream's upstream would else go on for nobody.
         """
         current = self._current
-        if current is None or not current.has_come or current.is_old or current.is_started:
+        if self._transport is None or current is None or not current.has_come or current.is_started:
             return False
         self._is_deaf = self._has_ended = True
         self._forget_incoming()
-        for after_s in PROBES_S:
-            self._loop.call_later(after_s, self._probe, current)
+        if not current.is_old:
+            probe(self._transport, lambda: self._current is current and not current.is_started, self.abort)
         return True
 
     def pause_writing(self) -> None:
@@ -423,11 +421,6 @@ class ClientConnection(asyncio.Protocol):
             self._waiting.remove(incoming)
             incoming.lose()
         return incoming
-
-    def _probe(self, asked: Serving) -> None:
-        """Who has closed altogether answers this with a reset; who still reads skips it (RFC 9110, section 15.2)."""
-        if self._current is asked and not asked.is_started:
-            self.write(CONTINUE)
 
     def _hang_up(self, *, lingers: bool) -> None:
         """Ends the connection behind what was written.

@@ -75,7 +75,7 @@ class Serving:
         self._method = head.method
         self.is_old = head.version != "1.1"
         """Whether its client knows HTTP/1.0 only."""
-        self._expects = head.expects
+        self._expects = head.expects and not self.is_old
         self._loop = asyncio.get_running_loop()
         self._pieces: list[bytes] = []
         self._is_told = False
