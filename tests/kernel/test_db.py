@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,24 @@ def test_an_unwritable_folder_is_named_with_a_way_out() -> None:
         open_database(Path("/x.db"), ONE)
     with pytest.raises(StorageError, match="cannot be made"):
         open_database(Path("/etc/interpose-test/x.db"), ONE)
+
+
+@pytest.mark.parametrize("missing", ["schemas", "numbers"])
+def test_a_file_without_one_of_its_tables_is_named_with_a_way_out(tmp_path: Path, missing: str) -> None:
+    """Whether its form is not known or what it should hold is not there; moved away, it is made anew."""
+    path = tmp_path / "x.db"
+    database = open_database(path, ONE)
+    database.execute(f"DROP TABLE {missing}")
+    database.close()
+
+    told = r"x\.db: its tables are not those .*: move the file away.*\(.*numbers"
+    with pytest.raises(StorageError, match=told), closing(open_database(path, ONE)) as broken:
+        broken.query("SELECT n FROM numbers")
+
+    path.rename(tmp_path / "old.db")
+    database = open_database(path, ONE)
+    assert database.query("SELECT n FROM numbers") == []
+    database.close()
 
 
 def test_a_folder_that_cannot_be_made_is_named_with_a_way_out(tmp_path: Path) -> None:

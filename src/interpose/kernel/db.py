@@ -27,6 +27,7 @@ _TOGETHER: Final = (128, 64, 32, 16, 8, 4, 2, 1)
 """So many rows are added by one statement: few statements, of which SQLite keeps each one made ready."""
 
 _WAY_OUT = {
+    "SQLITE_ERROR": "its tables are not those that interpose made: move the file away, and a new one is started",
     "SQLITE_FULL": "the disk is full: free some space there",
     "SQLITE_CORRUPT": "the file is damaged: move it away, and a new one is started",
     "SQLITE_NOTADB": "this is not a database, or it is damaged: move it away, and a new one is started",
