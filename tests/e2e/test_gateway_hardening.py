@@ -4,6 +4,7 @@ import gzip
 import json
 import socket
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ import pytest
 from interpose.contracts.ports import Policy
 from interpose.contracts.stages import ToolCall
 from interpose.gateway.app import Gateway
+from interpose.gateway.asgi import STEP_BYTES
 from interpose.gateway.connection import Limits
 from interpose.gateway.server import ThreadedServer
 from interpose.gateway.settings import GatewaySettings, Target, Upstreams
@@ -25,6 +27,8 @@ from tests.e2e.house import House
 from tests.e2e.peers import ANSWER, Peer, read_request
 
 pytestmark = pytest.mark.e2e
+
+PROMISE_FACTOR = 3
 
 APIS = ["/v1/messages", "/v1/chat/completions"]
 SSE = b"text/event-stream"
@@ -215,6 +219,44 @@ def test_a_body_that_does_not_come(path: str) -> None:
     assert head.startswith(b"HTTP/1.1 408")
     assert b"connection: close" in head
     assert "body did not arrive" in json.loads(body)["error"]["message"]
+
+
+@pytest.mark.parametrize("path", [APIS[0], "/v1/embeddings"])
+def test_a_body_that_drips(path: str) -> None:
+    """A byte now and then does not make its time longer, whether it is judged or not."""
+    with (
+        House([], body_timeout_s=0.5) as house,
+        socket.create_connection(("127.0.0.1", int(house.url.rpartition(":")[2])), timeout=10) as client,
+    ):
+        began = time.monotonic()
+        client.sendall(b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000\r\n\r\n" % path.encode())
+        client.settimeout(0.1)
+        answer = b""
+        while not answer and time.monotonic() < began + 20:
+            with suppress(TimeoutError):
+                client.sendall(b"x")
+                answer = client.recv(65536)
+        took_s = time.monotonic() - began
+
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert took_s < 0.5 * PROMISE_FACTOR
+
+
+def test_a_large_body_that_streams_through_may_take_its_time() -> None:
+    """As long as enough of it comes within each limit."""
+    piece = b"x" * STEP_BYTES
+    with (
+        House([RawBody(b"{}", "application/json")], strict=False, body_timeout_s=1.2) as house,
+        socket.create_connection(("127.0.0.1", int(house.url.rpartition(":")[2])), timeout=10) as client,
+    ):
+        head = b"POST /v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % (4 * len(piece))
+        client.sendall(head)
+        for _ in range(4):
+            threading.Event().wait(0.35)
+            client.sendall(piece)
+        answer = client.recv(65536)
+
+    assert answer.startswith(b"HTTP/1.1 200")
 
 
 def test_no_more_than_so_many_at_once() -> None:

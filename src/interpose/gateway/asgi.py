@@ -18,6 +18,8 @@ HeaderList: TypeAlias = list[tuple[bytes, bytes]]
 NEARBY = "interpose.nearby"
 """The name of an extension that our own server offers: what it knows without anybody waiting for it."""
 
+STEP_BYTES = 64 * 1024
+"""So much of a body that streams through must come in the time that another one has for all of it."""
 
 _NO_CONTENT = 204
 
@@ -52,8 +54,8 @@ class BodyTooSlow(Exception):  # noqa: N818 - an event, told to whoever reads th
 class Incoming:
     """A request's body, and the news that its client hung up. One task reads the body, one waits for the news.
 
-    `timeout_s` is how long the client may be silent in the middle of its body, and take for one that is read whole.
-    `nearby` is the server's extension, where it has that.
+    `timeout_s` is how long the client may take for a body that is read whole, and for each STEP_BYTES of one that
+    streams through: those may be as large as they like. `nearby` is the server's extension, where it has that.
     """
 
     def __init__(self, receive: Receive, timeout_s: float, nearby: Nearby | None = None) -> None:
@@ -66,13 +68,21 @@ class Incoming:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it arrives. Raises ClientGone when the client hangs up before its end, and BodyTooSlow."""
+        left_s = self._timeout_s  # the reader's own time does not count
+        step_bytes = 0
+        loop = asyncio.get_running_loop()
         while not self._is_read.is_set():
+            began = loop.time()
             try:
-                async with asyncio.timeout(self._timeout_s):
+                async with asyncio.timeout(left_s):
                     piece = await self._next()
             except TimeoutError:
                 self.was_slow = True
                 raise self.too_slow() from None
+            left_s -= loop.time() - began
+            step_bytes += len(piece)
+            if step_bytes >= STEP_BYTES:
+                left_s, step_bytes = self._timeout_s, 0
             if piece:
                 yield piece
 
@@ -113,7 +123,8 @@ class Incoming:
 
     def too_slow(self) -> BodyTooSlow:
         """What is raised when the body does not come."""
-        return BodyTooSlow(f"the request's body did not arrive within {self._timeout_s:g} s")
+        part = f", nor {STEP_BYTES // 1024} KB of it" if self.was_slow else ""
+        return BodyTooSlow(f"the request's body did not arrive within {self._timeout_s:g} s{part} (body_timeout_s)")
 
     async def _next(self) -> bytes:
         """The next piece of the body, which may be empty."""

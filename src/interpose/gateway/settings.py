@@ -120,7 +120,7 @@ class GatewaySettings:
         on_refusal: what follows when all calls of a reply were refused.
         body_bytes: the largest request body that is judged, also after it was decompressed.
         reply_bytes: the largest reply that is judged whole.
-        body_timeout_s: how long a request's body may take to arrive, or be silent where it streams through.
+        body_timeout_s: how long a request's body may take to arrive, and each 64 KB of one that streams through.
         streams_max: how many requests are served at once.
         keep_alive_s: after how long a silence a client that waits for a verdict is sent a sign of life.
         proxies_from_environment: reach upstreams through HTTPS_PROXY, HTTP_PROXY and ALL_PROXY but for NO_PROXY.
