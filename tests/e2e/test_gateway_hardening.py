@@ -604,7 +604,7 @@ def test_an_event_that_can_be_read_in_two_ways_ends_the_stream() -> None:
     ("answer", "words"),
     [
         (b"", "it closed the connection without an answer"),
-        (b"SSH-2.0-OpenSSH_9\r\n", "its answer is not HTTP"),
+        (b"SSH-2.0-OpenSSH_9\r\n", "its answer is not HTTP: it does not begin with HTTP/"),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
             "its answer is not HTTP: it has two lengths",

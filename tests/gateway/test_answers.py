@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpose.gateway.answers import HEAD_BYTES_MAX, HEAD_TOO_LARGE, NOT_HTTP, NOT_WHOLE, Reading
+from interpose.gateway.answers import BODY_NOT_HTTP, HEAD_BYTES_MAX, HEAD_TOO_LARGE, NOT_HTTP, NOT_WHOLE, Reading
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -174,7 +174,31 @@ def test_bodies_that_cannot_be_read_on_are_broken(rest: bytes) -> None:
         reading, body = read("POST", chunks)
 
         assert b"{}".startswith(body)
-        assert (reading.is_whole, reading.broken, reading.is_persistent) == (False, NOT_WHOLE, False)
+        assert (reading.is_whole, reading.is_persistent) == (False, False)
+        assert (reading.broken or "").startswith(f"{BODY_NOT_HTTP}: ")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (OK + b"Content-Length: +2\r\n\r\n{}", "its Content-Length is no number"),
+        (OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "it has two lengths"),
+        (OK + b"Transfer-Encoding: gzip\r\n\r\n{}", "its transfer-encoding is not plain chunked"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", "it changes to another protocol"),
+        (b"HTTP/2.0 200 OK\r\n\r\n", "it is HTTP/2.0"),
+        (b"HTTP/1.1 099 Low\r\n\r\n", "its status is 99"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 40, "more than 32 heads"),
+        (b"SSH-2.0-OpenSSH_9\r\n", "it does not begin with HTTP/"),
+        (CHUNKED + b"zz\r\n", "the size of a chunk is no number"),
+        (CHUNKED + b"2\r\n{}abc\r\n", "a chunk is longer than its size says"),
+    ],
+)
+def test_why_it_is_not_http_is_told(data: bytes, words: str) -> None:
+    """The connection did not break off: the upstream made a mistake, and this is which."""
+    reading, _ = read("POST", [data])
+    what = BODY_NOT_HTTP if data.startswith(CHUNKED) else NOT_HTTP
+
+    assert (reading.broken or "").startswith(f"{what}: {words}")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +208,8 @@ def test_frames_without_a_body_do_not_go_on_for_ever(rest: bytes) -> None:
     """Neither trailers nor what is noted behind a chunk's size."""
     reading, body = read("POST", [CHUNKED, b"2\r\n{}\r\n", *cut(rest, list(range(0, len(rest), 5_000)))])
 
-    assert (body, reading.is_whole, reading.broken, reading.is_persistent) == (b"{}", False, NOT_WHOLE, False)
+    assert (body, reading.is_whole, reading.is_persistent) == (b"{}", False, False)
+    assert (reading.broken or "").startswith(f"{BODY_NOT_HTTP}: {HEAD_BYTES_MAX} bytes")
 
 
 @given(st.sampled_from(["length", "chunks", "trailers", "notes before"]), st.integers(0, 10_000))

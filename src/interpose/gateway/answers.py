@@ -20,11 +20,31 @@ NOT_HTTP = "its answer is not HTTP"
 HEAD_TOO_LARGE = f"the head of its answer is larger than {HEAD_BYTES_MAX} bytes"
 NOT_WHOLE = "the connection broke off before the answer was whole"
 
+BODY_NOT_HTTP = "the body of its answer is not HTTP"
+
 _FAULTS = {
-    "Duplicate Content-Length": f"{NOT_HTTP}: it has two lengths",
-    "Transfer-Encoding can't be present with Content-Length": f"{NOT_HTTP}: it has a length and chunks",
-    "Content-Length can't be present with Transfer-Encoding": f"{NOT_HTTP}: it has a length and chunks",
+    "Expected HTTP/, RTSP/ or ICE/": "it does not begin with HTTP/",
+    "Invalid status code": "its status is no number from 100 to 999",
+    "Duplicate Content-Length": "it has two lengths",
+    "Transfer-Encoding can't be present with Content-Length": "it has a length and chunks",
+    "Content-Length can't be present with Transfer-Encoding": "it has a length and chunks",
+    "Invalid character in Content-Length": "its Content-Length is no number",
+    "Content-Length overflow": "its Content-Length is larger than any number says",
+    "Invalid header field char": "a header's name has a character that cannot be in one, such as a space",
+    "Invalid header token": "a header's name has a character that cannot be in one",
+    "Invalid header value char": "a header has a character that cannot be in one, such as a zero byte",
+    "Unexpected whitespace after header value": "a header goes on in a second line",
+    "Missing expected CR after response line": "a line of its head ends without a carriage return",
+    "Missing expected CR after header value": "a line of its head ends without a carriage return",
+    "Missing expected LF after header value": "a line of its head has a carriage return in it",
+    "Invalid character in chunk size": "the size of a chunk is no number",
+    "Chunk size overflow": "a chunk is larger than any number says",
+    "Missing expected CR after chunk size": "a chunk's first line ends without a carriage return",
+    "Expected LF after chunk data": "a chunk is longer than its size says",
 }
+"""What the parser, llhttp, says, in our words."""
+
+_SWITCHED = 101
 _VERSIONS = ("1.1", "1.0")
 _NO_BODY = frozenset({204, 304})
 
@@ -55,7 +75,7 @@ class Reading:
         """Another answer follows, to a request of this method. Only where the one before was persistent."""
         self._is_head = method == "HEAD"
         self._quiet_bytes = 0
-        self._why = NOT_HTTP
+        self._why = ""
         self._notes = 0
         self._parts_of_it = 0
         self._pieces: list[bytes] = []
@@ -77,11 +97,11 @@ class Reading:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._break(_FAULTS.get(str(error), self._why))
+            self._break(self._why or _FAULTS.get(str(error), ""))
         if self._parts:
             self._collect()
         if self._quiet_bytes > HEAD_BYTES_MAX and not self.is_whole:
-            self._break(NOT_HTTP if self.has_head else HEAD_TOO_LARGE)
+            self._break(f"{HEAD_BYTES_MAX} bytes without any of its content" if self.has_head else HEAD_TOO_LARGE)
 
     def end(self, *, is_clean: bool) -> None:
         """The connection ended: with it a body that has no length, where it was not torn down; any other is broken."""
@@ -121,11 +141,15 @@ class Reading:
         if self.is_whole:
             return
         status = self._parser.get_status_code()
-        if status < 100 or status == 101 or self._parser.get_http_version() not in _VERSIONS:
-            raise ValueError(status)
+        version = self._parser.get_http_version()
+        if version not in _VERSIONS:
+            raise self._because(f"it is HTTP/{version}")
+        if status < 100:
+            raise self._because(f"its status is {status}")
+        if status == _SWITCHED:
+            raise self._because("it changes to another protocol (101), which it was not asked to")
         if self._quiet_bytes > HEAD_BYTES_MAX and _size(self.headers) > HEAD_BYTES_MAX:
-            self._why = HEAD_TOO_LARGE
-            raise ValueError(HEAD_BYTES_MAX)
+            raise self._because(HEAD_TOO_LARGE)
         if status < 200:
             self._note()
             return
@@ -159,7 +183,7 @@ class Reading:
         """A head on the way, such as 100 Continue; the answer follows."""
         self._notes += 1
         if self._notes > NOTES_MAX:
-            raise ValueError(NOTES_MAX)
+            raise self._because(f"more than {NOTES_MAX} heads come before the one that counts")
         self.headers = []
         self.phrase = b""
 
@@ -171,7 +195,7 @@ class Reading:
                 has_length = True
             elif name == b"transfer-encoding":
                 if is_chunked or value.strip().lower() != b"chunked" or self._parser.get_http_version() != "1.1":
-                    raise ValueError(value)
+                    raise self._because("its transfer-encoding is not plain chunked")
                 is_chunked = True
         if self._is_head:
             self._end_here()  # the parser, which knows no requests, waits for a body: no other answer follows
@@ -179,10 +203,20 @@ class Reading:
         self.is_persistent = self._parser.should_keep_alive()
         self._ends_with_connection = not (has_length or is_chunked or status in _NO_BODY)
 
+    def _because(self, why: str) -> ValueError:
+        """To be raised: the parser ends, and this is why."""
+        self._why = why
+        return ValueError(why)
+
     def _break(self, why: str) -> None:
         self.is_persistent = False
-        if not self.is_whole and self.broken is None:
-            self.broken = NOT_WHOLE if self.has_head else why
+        if self.is_whole or self.broken is not None:
+            return
+        if why == HEAD_TOO_LARGE:
+            self.broken = why
+            return
+        what = BODY_NOT_HTTP if self.has_head else NOT_HTTP
+        self.broken = f"{what}: {why}" if why else what
 
 
 def _size(headers: HeaderList) -> int:
