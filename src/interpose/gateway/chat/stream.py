@@ -79,7 +79,8 @@ class ChatStream(EventStream):
         """The last event, where it said nothing but a piece of a call."""
         self._is_one_choice = True
         self._finishes = 0
-        self._has_finish = False
+        self._over_with = b""
+        """The last reply, once it was over."""
         self._has_text = False
         self._wants_text = True
         self._newline = b"\n"
@@ -87,7 +88,7 @@ class ChatStream(EventStream):
     @property
     def is_ended(self) -> bool:
         """As the port says: a choice was finished, or there was a [DONE], or an error."""
-        return self._is_over or self._has_finish
+        return self._is_over or self._finishes > 0 or finishes_in(self._over_with) > 0
 
     def _ended(self, fault: str | None, out: Out) -> Steps:
         """The end of the stream. A call whose choice was not finished is dropped, and an error says so."""
@@ -309,7 +310,7 @@ class ChatStream(EventStream):
             is_several=is_several,
         )
         noticed = self._finishes
-        self._has_finish = noticed > 0 or (not self._is_over and finishes_in(raw) > 0)
+        self._over_with = raw
         return RoundOver(
             raw=raw,
             refused=tuple(self._told),
