@@ -256,7 +256,7 @@ def test_up_tells_how_many_replies_were_cut_off(
 
     assert all(b"cut off by the stop of interpose" in answer for answer in answers)
     assert [line["reason"] for line in told if line["step"] == "failed"] == [
-        "the upstream broke off: cut off by the stop of interpose"
+        "this reply was cut off by the stop of interpose"
     ] * 2
     assert told[-2]["reason"].startswith("2 running replies were cut off after 0.1 s")
     assert told[-1]["reason"] == "stopped"

@@ -54,6 +54,7 @@ class Replying:
     shaping: Shaping
     _written: float = 0.0
     _is_streaming: bool = False
+    _is_cut: bool = False
     _untold: list[tuple[ProposedCall, Verdict]] = field(default_factory=list)
 
     async def run(self) -> None:
@@ -97,7 +98,7 @@ class Replying:
         while fault is None and (following := self._following()) is not None:
             fault = await self._one_stream(stream, following.chunks(), following.status)
         if fault is not None:
-            self.teller.record("failed", outcome="upstream_died", reason=fault)
+            self.teller.record("failed", outcome="failed" if self._is_cut else "upstream_died", reason=fault)
             await self._drive(stream.finish(f"interpose: {fault}"), self._write)
         elif not stream.is_ended:
             self.teller.record("failed", outcome="cut_short", reason=_UNENDED)
@@ -113,7 +114,10 @@ class Replying:
         try:
             async for chunk in chunks:
                 if isinstance(chunk, UpstreamDown):
-                    return f"the upstream broke off: {chunk.reason}"
+                    self._is_cut = chunk.is_cut
+                    return (
+                        f"this reply was {chunk.reason}" if chunk.is_cut else f"the upstream broke off: {chunk.reason}"
+                    )
                 steps = stream.feed(chunk)
                 if isinstance(steps, bytes):
                     await (self._write(steps) if steps else self._show_life())
