@@ -423,6 +423,19 @@ def test_a_stream_that_never_tells_its_end_is_journalled_so(path: str, end: byte
     assert [record.outcome for record in house.journal.of_step("failed")] == ["cut_short"] * 2
 
 
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
+def test_a_call_that_is_cut_short_is_journalled_once(path: str) -> None:
+    """The line of the dropped call says it all: what came of it was not let through."""
+    reply = Reply(Text("So."), ToolUse("Bash", {"command": "ls"}))
+    frames = list((anthropic_api if path == "/v1/messages" else chat_api).stream(reply, 1, {}))
+    begun = next(place for place, frame in enumerate(frames) if b"Bash" in frame)
+    with House([RawBody(b"".join(frames[: begun + 1]), "text/event-stream")]) as house:
+        body = house.raw("POST", path, json.dumps({"messages": MESSAGES}).encode())[2]
+
+    assert b"ended before the call was complete" in body
+    assert [record.outcome for record in house.journal.of_step("failed")] == ["dropped"]
+
+
 def test_an_untyped_reply_is_judged_all_the_same() -> None:
     """Leaving out the content type does not get a call past the policy."""
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "rm -rf /"}}

@@ -86,6 +86,13 @@ def test_two_rounds_are_one_message(talk: Conversation) -> None:
     assert messages(talk.rewritten()) == [*history, last, talk.messages[-1]]
 
 
+def test_lines_of_rounds_without_a_text_are_parted(talk: Conversation) -> None:
+    """The model said nothing between two refused calls: the person reads two lines all the same."""
+    message = talk.says([Reply(RM), Reply(LS), Reply(RM), Reply(Text("So."))])
+
+    assert message["content"] == f"{LINE}\n\n{LINE}\n\n{LINE}\n\nSo."
+
+
 def test_three_rounds_and_a_call_that_runs(talk: Conversation) -> None:
     """Two calls refused at once, one more, and two beside one that runs: each stands where the model had it."""
     message = talk.says([Reply(RM, LS), Reply(Text("Hm."), LS), Reply(Text("So."), LS, READ, RM)])
@@ -283,6 +290,15 @@ def test_nothing_else_is_touched(message: Any) -> None:
 
     assert request.rewritten(ledger, None).body == body
     assert (request.length, request.is_streamed, request.occurrences(LINE)) == (2, False, 0)
+
+
+def test_a_reply_ends_as_its_first_choice_does() -> None:
+    """Whichever of several was finished first, however the network cut it."""
+    chunks = [chunk({"content": "a"}), chunk({"content": "b"}, index=1)]
+    ends = [chunk({}, "length", 1), chunk({}, "stop")]
+
+    for cut in ([*chunks, *ends], [b"".join([*chunks, *ends])]):
+        assert over([*cut, b"data: [DONE]\n\n"]).stop_reason == "stop"
 
 
 def test_a_client_that_keeps_parts_gets_its_history_back_too() -> None:

@@ -37,7 +37,7 @@ _BOM = b"\xef\xbb\xbf"
 _BLANK_BYTES_MAX = 64 * 1024
 """So many blanks are nothing."""
 
-_UNENDED = "the upstream's stream ended without the event that tells its end; what came was let through"
+_UNENDED = "the upstream's stream ended without the event that tells its end"
 _SSE_STARTS = (b"event:", b"data:", b"id:", b"retry:", b":")
 
 
@@ -55,6 +55,7 @@ class Replying:
     _written: float = 0.0
     _is_streaming: bool = False
     _is_cut: bool = False
+    _has_dropped: bool = False
     _untold: list[tuple[ProposedCall, Verdict]] = field(default_factory=list)
 
     async def run(self) -> None:
@@ -100,7 +101,7 @@ class Replying:
         if fault is not None:
             self.teller.record("failed", outcome="failed" if self._is_cut else "upstream_died", reason=fault)
             await self._drive(stream.finish(f"interpose: {fault}"), self._write)
-        elif not stream.is_ended:
+        elif not stream.is_ended and not self._has_dropped:  # which says so already
             self.teller.record("failed", outcome="cut_short", reason=_UNENDED)
         await self.teller.outgoing.end()
 
@@ -189,6 +190,7 @@ class Replying:
                 case RoundOver():
                     answer = await self._alive(self.rounds.over(step))
                 case Dropped():
+                    self._has_dropped = True
                     self.judging.dropped(step)
 
     async def _write(self, data: bytes) -> None:

@@ -17,15 +17,20 @@ SESSION_HEADERS = (b"x-interpose-session", b"x-claude-code-session-id", b"sessio
 
 _LAUNCH = re.compile(rb"/l/([^/?#]*)")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]*)(?::[0-9]*)?")
+_CODE_ASSIST = (
+    r"(?!.*/(?:v\d\w*|\w*models|dynamic|corpora|endpoints)/)(?:/[^/:]*)*/v\d\w*:(?:stream)?generatecontent$"
+)
+"""Its paths name a version, where Gemini's name a model, whose name may look like one."""
+
 _JUDGED: tuple[tuple[re.Pattern[str], ApiName], ...] = (
     (re.compile(r"/v1/messages$"), "anthropic"),
     (re.compile(r"/chat/completions$"), "chat"),
     (re.compile(r"/responses$"), "responses"),
-    (re.compile(r"/(models/.*|(?!v\d[^/:]*:)[^/]*):(stream)?generatecontent$"), "gemini"),
+    (re.compile(rf"^(?!{_CODE_ASSIST}).*/(models/.*|[^/]*):(stream)?generatecontent$"), "gemini"),
 )
 """The ends of the judged paths, in lower case.
 
-Gemini's names a model; Code Assist's names a version, and has the request and the reply in objects of its own.
+Code Assist, which has the request and the reply in objects of its own, is left out.
 Source: https://github.com/google-gemini/gemini-cli, packages/core/src/code_assist.
 """
 
@@ -42,7 +47,7 @@ _RUNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/interactions$"), "/interactions"),
     (re.compile(r"/realtime(/[^/]+)?$"), "/realtime"),
     (re.compile(r":batchgeneratecontent$"), ":batchGenerateContent"),
-    (re.compile(r"/v\d[^/:]*:(stream)?generatecontent$"), "/v1internal:generateContent"),
+    (re.compile(rf"^{_CODE_ASSIST}"), "/v1internal:generateContent"),
     (re.compile(r":generate(answer|message|text)$"), ":generateAnswer"),
     (re.compile(r":(stream)?rawpredict$"), ":rawPredict"),
     (re.compile(r"/(invoke|converse)(-with-response-stream|-stream)?$"), "/invoke and /converse"),

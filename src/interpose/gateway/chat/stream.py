@@ -117,7 +117,7 @@ class ChatStream(EventStream):
         self._pass(event, out)
 
     def _note_text(self, raw: bytes) -> None:
-        self._has_text = TEXT_MARK.search(raw) is not None
+        self._has_text = self._has_text or TEXT_MARK.search(raw) is not None
         self._wants_text = not self._has_text
 
     def _collects(self, event: SseEvent) -> bool:
@@ -300,7 +300,8 @@ class ChatStream(EventStream):
 
     def _over(self, raw: bytes, parts: tuple[Part, ...]) -> RoundOver:
         choices = list(self._choices.values())
-        reason = choices[0].stop_reason if choices else None
+        first = self._choices.get(0) or next(iter(choices), None)
+        reason = first.stop_reason if first is not None else None
         is_several = not self._is_one_choice or any(key != 0 for key in self._choices) or len(choices) > 1
         why_not = hindrance(
             reason,
