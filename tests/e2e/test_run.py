@@ -60,6 +60,31 @@ def test_claude_code_is_pointed_by_its_variable(tmp_path: Path, environ: dict[st
     assert "/l/" in done.stdout
 
 
+DAMAGE = """
+import os, pathlib, sys
+journal = pathlib.Path(os.environ["INTERPOSE_STATE_DIR"], "journal.db")
+for end in ("-wal", "-shm"):
+    journal.with_name(journal.name + end).unlink(missing_ok=True)
+damaged = journal.with_name("damaged")
+damaged.write_text("no database " * 1_000)
+os.replace(damaged, journal)
+"""
+
+
+def test_a_journal_that_is_damaged_meanwhile_takes_no_exit_code(
+    tmp_path: Path, environ: dict[str, str], folders: Folders
+) -> None:
+    """The agent's own code is kept; that nothing can be summed up and what was lost are a line each."""
+    with ScriptedUpstream([Reply(Text("done"))]) as model:
+        environ["INTERPOSE_UPSTREAM_ANTHROPIC"] = model.url
+        done = interpose("run", "--", "python3", "-c", DAMAGE + ASK + "sys.exit(5)", cwd=tmp_path, env=environ)
+
+    assert done.returncode == 5, done.stderr
+    assert f"interpose: what was judged cannot be told: {folders.journal_db}: " in done.stderr
+    assert re.search(r"^interpose: \d+ lines of the journal were lost: ", done.stderr, re.MULTILINE)
+    assert "Traceback" not in done.stderr
+
+
 def test_codex_is_pointed_by_arguments(tmp_path: Path, environ: dict[str, str]) -> None:
     """Codex gets `-c model_provider…` ahead of its own words, and no file of its owner is written."""
     environ |= agent(tmp_path / "bin", "codex")

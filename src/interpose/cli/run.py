@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from interpose.assembly.folders import canonical_root
 from interpose.assembly.handlers import project_fault
@@ -15,6 +16,7 @@ from interpose.assembly.presence import find_gateway
 from interpose.assembly.runtime import Runtime
 from interpose.cli.health import lost_lines
 from interpose.cli.output import console, in_force
+from interpose.contracts.errors import StorageError
 from interpose.gateway.app import bound_to
 from interpose.gateway.server import ThreadedServer
 from interpose.journal.query import Filter, JournalReader
@@ -64,7 +66,7 @@ def run_command(*, own_port: bool, quiet: bool, command: tuple[str, ...]) -> int
             notes.print(f"interpose: {ended.message}", markup=False)
         runtime.journal.flush()
         if not quiet:
-            _summarise(runtime, reached.launch_id)
+            _summarise(runtime, reached.launch_id, notes)
     health = runtime.stored.health
     if health.missing:
         notes.print(f"interpose: {lost_lines(health.missing, health.fault)}", style="problem", markup=False)
@@ -95,13 +97,17 @@ def _note_on_questions(runtime: Runtime) -> tuple[str, ...]:
     return ("calls that need your yes are refused unless another terminal runs `interpose approvals watch`",)
 
 
-def _summarise(runtime: Runtime, launch_id: str) -> None:
+def _summarise(runtime: Runtime, launch_id: str, notes: Console) -> None:
     time.sleep(JOURNAL_S)
-    with closing(JournalReader(runtime.folders.journal_db)) as reader:
-        verdicts = reader.find(Filter(launch=launch_id, step="verdict"), limit=-1)
-        passed = reader.find(Filter(launch=launch_id, step="skipped", outcome="unjudged"), limit=-1)
+    try:
+        with closing(JournalReader(runtime.folders.journal_db)) as reader:
+            verdicts = reader.find(Filter(launch=launch_id, step="verdict"), limit=-1)
+            passed = reader.find(Filter(launch=launch_id, step="skipped", outcome="unjudged"), limit=-1)
+    except (StorageError, ValueError) as error:  # a damaged row is no JSON
+        notes.print(f"interpose: what was judged cannot be told: {error}", style="problem", markup=False)
+        return
     if not verdicts and not passed:
         return
     refused = sum(stored.record.outcome == "refused" for stored in verdicts)
     said = f"{len(verdicts)} judged, {refused} refused" + (f", {len(passed)} passed unjudged" if passed else "")
-    console(stderr=True).print(f"interpose: {said} · interpose journal --launch {launch_id}", style="dim")
+    notes.print(f"interpose: {said} · interpose journal --launch {launch_id}", style="dim")
