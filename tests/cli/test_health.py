@@ -104,6 +104,32 @@ def test_workers_report_through_a_pipe() -> None:
     assert loss[0].startswith("6 lines of the journal were lost: ")
 
 
+def test_a_worker_that_ends_mends_nothing() -> None:
+    """Its fault stands until something is written: by one that could not, or by whoever says so."""
+    told = Told()
+    watch = JournalWatch(told.say)
+    watch.start()
+
+    watch.hear(Health(FULL), 0)
+    assert told.next() == f"the journal cannot be written: {FULL}"
+    watch.hear(Health(FULL, lost=4), 0)
+    assert told.next() == "the journal still cannot be written, 4 lines were lost"
+    watch.gone(0)
+    watch.hear(Health(), 1)
+    watch.gone(1)
+    watch.hear(Health(FULL, waiting=2, lost=1), 0)
+    watch.hear(Health(None, lost=1), 0)
+    assert told.next() == "the journal is written again: 5 lines were lost"
+    watch.hear(Health(FULL, waiting=1, lost=1), 0)
+    assert told.next() == f"the journal cannot be written: {FULL}; 1 line waits"
+    watch.gone(0)
+    assert told.next() == "the journal still cannot be written, 1 line was lost"
+    watch.written()
+    assert told.next() == "the journal is written again: 1 line was lost"
+    watch.close()
+    assert told.lines.empty()
+
+
 def test_a_report_that_nobody_takes_stops_nobody() -> None:
     """A full pipe and one without a reader are passed over."""
     reading, writing = os.pipe()

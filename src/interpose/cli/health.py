@@ -24,13 +24,14 @@ _FAULT_CHARS = 1_000
 class JournalWatch:
     """One line when a journal cannot be written, one when lines begin to be lost, one when all is well again.
 
-    Any thread may call `hear` and `gone`, which never wait: what is said, is said on a thread of its own.
+    Any thread may call `hear`, `gone` and `written`, which never wait: what is said, is said on a thread of its own.
     """
 
     def __init__(self, say: Say) -> None:
         self._say = say
         self._changed = threading.Condition()
         self._standing: dict[int, Health] = {}
+        self._faults_since_written: dict[int, str] = {}  # stays when a worker ends: that mends nothing
         self._lost_before = 0
         self._last_fault: str | None = None
         self._closing = False
@@ -43,7 +44,12 @@ class JournalWatch:
     def hear(self, health: Health, worker: int = -1) -> None:
         """How it stands now with the journal of a worker, or of this process."""
         with self._changed:
+            before = self._standing.get(worker, Health())
             self._standing[worker] = health
+            if health.fault:
+                self._faults_since_written[worker] = health.fault
+            elif before.fault:
+                self._faults_since_written.clear()
             self._last_fault = health.fault or self._last_fault
             self._changed.notify_all()
 
@@ -51,6 +57,12 @@ class JournalWatch:
         """A worker has ended: what waited in it is lost."""
         with self._changed:
             self._lost_before += self._standing.pop(worker, Health()).missing
+            self._changed.notify_all()
+
+    def written(self) -> None:
+        """Something came into the file, so a worker that has ended keeps nobody from writing any more."""
+        with self._changed:
+            self._faults_since_written.clear()
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -69,8 +81,9 @@ class JournalWatch:
     @property
     def _health(self) -> Health:
         all_of_them = list(self._standing.values())
+        faults = [*(health.fault for health in all_of_them if health.fault), *self._faults_since_written.values()]
         return Health(
-            next((health.fault for health in all_of_them if health.fault), None),
+            faults[0] if faults else None,
             sum(health.waiting for health in all_of_them),
             self._lost_before + sum(health.lost for health in all_of_them),
         )
@@ -119,11 +132,14 @@ def _news(began: Health, told: Health, now: Health) -> str | None:
     """What has changed since it was `told`, as a line for people; `began` is how the present stretch of it began."""
     match (told.fault, now.fault):
         case (None, str(fault)):
-            return f"the journal cannot be written: {fault}; {_lines(now.waiting, 'waits', 'wait')}"
+            waiting = f"; {_lines(now.waiting, 'waits', 'wait')}" if now.waiting else ""
+            return f"the journal cannot be written: {fault}{waiting}"
         case (str(), None):
             lost = _lines(now.lost - began.lost, "was lost", "were lost")
             return "the journal is written again: " + (lost if now.lost > began.lost else "all that waited is in it")
         case (str(), str()) if began.lost == told.lost < now.lost:
+            if not now.waiting:
+                return f"the journal still cannot be written, {_lines(now.lost - began.lost, 'was lost', 'were lost')}"
             return f"the journal still cannot be written, {_lines(now.waiting, 'waits', 'wait')}, and more are lost"
         case _:
             return None

@@ -6,24 +6,29 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from socket import socket
 from typing import Self
 
 from interpose.assembly.runtime import Runtime
 from interpose.cli.feed import Feed
 from interpose.cli.health import JournalWatch, reported
-from interpose.contracts.journal import Record
+from interpose.contracts.errors import StorageError
+from interpose.contracts.journal import Record, StoredRecord
 from interpose.gateway.metrics import BLOCK_BYTES, Metrics
 from interpose.gateway.server import ThreadedServer
 from interpose.gateway.workers import WorkerPool
-from interpose.journal.query import JournalReader
+from interpose.journal.query import Filter, JournalReader
 from interpose.kernel.ids import random_id
 from interpose.kernel.memory import settle
 
 FILES_WANTED = 16_384
 """How many files the gateway may have open at once, where the system lets it."""
+
+_WAIT_S = 0.2
 
 
 @contextmanager
@@ -72,6 +77,8 @@ def serving(
                         reason=f"worker {number} of the gateway ended (exit code {code}) and is started again",
                     )
                 )
+                if runtime.journal.flush(1):
+                    watch.written()
 
             with WorkerPool(
                 start, workers=workers, host=host, port=port, on_death=on_death, drain_timeout_s=drain_s
@@ -113,20 +120,26 @@ class _Reports:
 
 @contextmanager
 def followed(runtime: Runtime, feed: Feed) -> Iterator[None]:
-    """Shows what all processes journal, for as long as the `with` lasts."""
+    """Shows what all processes journal, for as long as the `with` lasts, also where another file takes its place."""
     ended = threading.Event()
-    reader = JournalReader(runtime.folders.journal_db)
-    seen = reader.last_seq()
+    lines = _Lines(runtime.folders.journal_db)
 
     def follow() -> None:
-        last = seen
-        is_last_round = False
+        is_last_round = is_told = False
         while not is_last_round:
             is_last_round = ended.is_set()
-            for stored in reader.follow(last, wait_s=0.2):
-                last = stored.seq
+            try:
+                came = lines.come()
+            except (StorageError, ValueError) as error:  # a damaged row is no JSON
+                if not is_told:
+                    feed.say(f"what happens cannot be shown until the journal can be read again: {error}")
+                is_told = True
+                ended.wait(_WAIT_S)
+                continue
+            is_told = False
+            for stored in came:
                 feed.hear(stored.record)
-        reader.close()
+        lines.close()
 
     thread = threading.Thread(target=follow, name="interpose-follow", daemon=True)
     thread.start()
@@ -135,6 +148,63 @@ def followed(runtime: Runtime, feed: Feed) -> Iterator[None]:
     finally:
         ended.set()
         thread.join(5)
+
+
+class _Lines:
+    """The lines that come into the journal, each once, whichever file stands at its path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._reader = JournalReader(path)
+        self._inode = _inode(path)
+        self._last = next(iter(self._reader.find(limit=1)), None)
+        self._after = self._last.seq if self._last else 0
+        self._since: float | None = None
+        self._is_placed = True
+
+    def come(self) -> tuple[StoredRecord, ...]:
+        """The next lines, waited for a moment. Raises StorageError or ValueError while they cannot be read."""
+        try:
+            if not self._is_placed and not self._find_place():
+                time.sleep(_WAIT_S)
+                return ()
+            came = self._reader.follow(self._after, Filter(since=self._since), wait_s=_WAIT_S)
+        except (StorageError, ValueError):
+            self._let_go()
+            raise
+        if came:
+            self._last, self._after = came[-1], came[-1].seq
+        elif _inode(self._path) != self._inode:
+            self._let_go()
+        return came
+
+    def close(self) -> None:
+        """Lets the file go."""
+        self._reader.close()
+
+    def _let_go(self) -> None:
+        self._reader.close()
+        self._is_placed = False
+
+    def _find_place(self) -> bool:
+        """Where to go on in the file that is there now; False when there is none."""
+        self._inode = _inode(self._path)
+        if self._inode is None:
+            return False
+        last = self._last
+        is_known = last is not None and self._reader.follow(last.seq - 1, wait_s=0)[:1] == (last,)
+        # Another file counts anew, and may be a copy that lacks the last lines: what it has of before was shown.
+        self._after = last.seq if last is not None and is_known else 0
+        self._since = None if last is None or is_known else last.record.at
+        self._is_placed = True
+        return True
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
 
 
 def _allow_files() -> None:
