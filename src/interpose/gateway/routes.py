@@ -17,16 +17,16 @@ SESSION_HEADERS = (b"x-interpose-session", b"x-claude-code-session-id", b"sessio
 
 _LAUNCH = re.compile(rb"/l/([^/?#]*)")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]*)(?::[0-9]*)?")
-_CODE_ASSIST = (
-    r"(?!.*/(?:v\d\w*|\w*models|dynamic|corpora|endpoints)/)(?:/[^/:]*)*/v\d\w*:(?:stream)?generatecontent$"
+_CODE_ASSIST = re.compile(
+    r"^(?!.*/(?:v\d\w*|\w*models|dynamic|corpora|endpoints)/)(?:/[^/:]*)*/v\d\w*:(?:stream)?generatecontent$"
 )
-"""Its paths name a version, where Gemini's name a model, whose name may look like one."""
+"""Its paths, in lower case, name a version, where Gemini's name a model, whose name may look like one."""
 
 _JUDGED: tuple[tuple[re.Pattern[str], ApiName], ...] = (
     (re.compile(r"/v1/messages$"), "anthropic"),
     (re.compile(r"/chat/completions$"), "chat"),
     (re.compile(r"/responses$"), "responses"),
-    (re.compile(rf"^(?!{_CODE_ASSIST}).*/(models/.*|[^/]*):(stream)?generatecontent$"), "gemini"),
+    (re.compile(r":(stream)?generatecontent$"), "gemini"),
 )
 """The ends of the judged paths, in lower case.
 
@@ -47,7 +47,7 @@ _RUNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/interactions$"), "/interactions"),
     (re.compile(r"/realtime(/[^/]+)?$"), "/realtime"),
     (re.compile(r":batchgeneratecontent$"), ":batchGenerateContent"),
-    (re.compile(rf"^{_CODE_ASSIST}"), "/v1internal:generateContent"),
+    (_CODE_ASSIST, "/v1internal:generateContent"),
     (re.compile(r":generate(answer|message|text)$"), ":generateAnswer"),
     (re.compile(r":(stream)?rawpredict$"), ":rawPredict"),
     (re.compile(r"/(invoke|converse)(-with-response-stream|-stream)?$"), "/invoke and /converse"),
@@ -65,14 +65,14 @@ _FETCHED: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """Paths, in lower case, at which a client may read later what a model said, such as a response in the background."""
 
-_GEMINI = re.compile(r"/v1beta|/v1internal|/models/.*:|:(stream)?generatecontent$", re.IGNORECASE)
+_GEMINI = re.compile(r"/v1beta|/v1internal|^.*?/models/.*:|:(stream)?generatecontent$", re.IGNORECASE)
 """In paths that are Gemini's, whatever their headers say."""
 
 _GOOGLE_KEY = re.compile(rb"(?:^|&)key=[^&]")
 """In a query string: where Gemini's clients may put their key, and no others do."""
 
 _MODELS = re.compile(r"(/v1|/v1alpha|/v1beta)?/models(/[^/:]+)?")
-_NAMED_MODEL = re.compile(r"/models/([^:]+)(:[A-Za-z]+)?$")
+_VERB = re.compile(r":[A-Za-z]+\Z")
 _AGENTS = (
     ("claude-cli/", "claude-code"),
     ("codex", "codex"),
@@ -136,8 +136,9 @@ def route_of(method: str, path: str, headers: Headers, agent: str | None, query:
     """
     path = "/" + "/".join(part for part in path.rstrip(" /").split("/") if part)
     if method == "POST":
+        folded = path.casefold()
         for end, judged in _JUDGED:
-            if end.search(path.casefold()):
+            if end.search(folded) and _CODE_ASSIST.match(folded) is None:
                 return Route(judged, "judged", _model_in(path) if judged == "gemini" else None)
     if method == "POST" and _COUNTS.fullmatch(path):
         is_of_items = path.endswith("/responses/input_tokens")
@@ -193,8 +194,11 @@ def _is_plain(method: str, path: str) -> bool:
 
 
 def _model_in(path: str) -> str | None:
-    found = _NAMED_MODEL.search(path)
-    return found.group(1) if found else None
+    """What stands behind `/models/`, without a colon in it, up to the end or to a last word behind a colon."""
+    verb = _VERB.search(path, path.rfind(":")) if ":" in path else None
+    named = path if verb is None else path[: verb.start()]
+    _, found, model = named[named.rfind(":") + 1 :].partition("/models/")
+    return model if found and model else None
 
 
 def _api_of(path: str, headers: Headers, agent: str | None, query: bytes) -> ApiName:
