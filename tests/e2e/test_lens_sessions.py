@@ -472,6 +472,7 @@ def test_a_client_that_hangs_up_after_a_refusal_keeps_both_histories(case: Case)
         response.close()
         connection.close()
         gate.set()
+        house.until(lambda: len(house.upstream.prompts) == 2)  # the model has read it, whoever still listens
         talker.history += _interrupted(case.api, raw)
         talker.says("next")
 
