@@ -8,13 +8,17 @@ TRANSCRIPT_BYTES_MAX = 32 * 1024 * 1024
 
 
 class Transcript:
-    """The bytes of one reply, in `blocks`, which are left out once `size` is too much. Not for several threads."""
+    """The bytes of one reply, in `blocks`, which are left out once `size` is too much. Not for several threads.
 
-    __slots__ = ("blocks", "size")
+    `behind` is how many bytes at the end of the last block stand behind the event that is taken now.
+    """
+
+    __slots__ = ("behind", "blocks", "size")
 
     def __init__(self) -> None:
         self.blocks: list[bytes] = []
         self.size = 0
+        self.behind = 0
 
     def add(self, block: bytes) -> None:
         """Keeps more of the reply."""
@@ -22,11 +26,12 @@ class Transcript:
         if self.size <= TRANSCRIPT_BYTES_MAX:
             self.blocks.append(block)
 
-    def cut(self, size: int) -> None:
-        """Leaves out the last `size` bytes, all of the last block."""
-        self.size -= size
-        if self.size + size <= TRANSCRIPT_BYTES_MAX:
-            self.blocks[-1] = self.blocks[-1][:-size]
+    def cut(self) -> None:
+        """Leaves out what stands `behind`: it is none of the reply."""
+        behind, self.behind = self.behind, 0
+        self.size -= behind
+        if behind and self.size + behind <= TRANSCRIPT_BYTES_MAX:
+            self.blocks[-1] = self.blocks[-1][:-behind]
 
     def taken(self) -> bytes:
         """All that was kept, "" when it was too much; what follows is another reply."""
